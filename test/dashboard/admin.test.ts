@@ -319,7 +319,7 @@ describe("the audit", () => {
 
   test("names the command that prints the same, quoted for a shell", async () => {
     expect(await read("/admin/audit?by=a%27b&kind=event&id=3")).toContain(
-      "node src/bin/tallyhook.js audit list --by &#39;a&#39;\\&#39;&#39;b&#39; --subject event:3",
+      "node src/bin/tallyhook.js audit list --by &#39;a&#39;\\&#39;&#39;b&#39; --kind event --id 3",
     );
   });
 });

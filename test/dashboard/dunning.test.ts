@@ -140,11 +140,19 @@ describe("the board", () => {
     ["group=card_data", ["RETRYING2"]],
     ["sort=amount&group=soft", ["FINAL4", "FIRST1", "LAST3"]],
     ["who=mine", []],
-    ["stage=nonsense&sort=nonsense", ["FINAL4", "FIRST1", "LAST3", "RETRYING2"]],
   ])("shows by the address what is asked for: %s", async (query, expected) => {
     const { cookie } = await signedIn(database.db, ["viewer"]);
     const text = textOf(await page(`/dunning?${query}`, cookie));
     expect((text.match(/Order [A-Z]+\d/g) ?? []).map((name) => name.slice(6)).sort()).toEqual(expected);
+  });
+
+  test("says which filter cannot be read, and shows no renewal", async () => {
+    const { cookie } = await signedIn(database.db, ["viewer"]);
+    const answer = await send(`${dashboard.url}/dunning?stage=nonsense&sort=amount`, { cookie });
+    const text = await answer.text();
+    expect([answer.status, /Order [A-Z]+\d/.test(textOf(text))]).toEqual([400, false]);
+    expect(text).toMatch(/<p[^>]* id="stage-problem">“nonsense” is not one of first,/);
+    expect(text).not.toContain('id="sort-problem"');
   });
 
   test("shows who has a renewal, and what rests; filters find both", async () => {

@@ -9,6 +9,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { runScenario } from "../../src/parts/sandbox/cli/trigger.ts";
 import { type Scenario, scenarios } from "../../src/parts/sandbox/cli/trigger-scenarios.ts";
 import { loadConfig } from "../../src/app/config/config.ts";
+import type { PageDeps, PageRequest } from "../../src/app/dashboard/route.ts";
 import type { Part } from "../../src/app/part.ts";
 import { createRuntime } from "../../src/app/create-runtime.ts";
 import type { Runtime } from "../../src/app/runtime.ts";
@@ -70,6 +71,7 @@ beforeAll(async () => {
     await writeFile(path, block.text);
   }
   await putInto("src/main/parts.ts", "parts: readonly Part[]", "freshness", "../parts/freshness/part.ts");
+  await putInto("src/main/parts.ts", "parts: readonly Part[]", "heals", "../parts/heals/part.ts");
   await putInto("src/parts/alerts/channels/channel-kinds.ts", "channelKinds", "board", "./board.ts");
   const schemes = "src/core/contract/signature/signature-scheme.ts";
   await putInto(schemes, "schemes", "acmeScheme", "./schemes/acme.ts");
@@ -166,6 +168,35 @@ describe("the example of a part", () => {
     await tasks?.["freshness"]?.run(new AbortController().signal);
     const [newest] = await database.db("mirror.orders").max<{ at: Date }[]>("created_at as at");
     expect(logged).toEqual([{ newestOrderAt: newest?.at }]);
+  });
+});
+
+describe("the example of a list", () => {
+  test("has one filter and one order at its command and its page, and refuses at both what it cannot read", async () => {
+    expect(filesOfExample("A list").map(({ path }) => path)).toEqual(["src/parts/heals/part.ts"]);
+    const { db } = database;
+    for (const id of ["1", "2"]) {
+      const healed = { id, after_sha256: "", changed_columns: ["total"], healed_by: "ada", reason: `wrong ${id}` };
+      await db("mirror.heals").insert([
+        { ...healed, resource: "order" },
+        { ...healed, resource: "customer" },
+      ]);
+    }
+    const { stdout } = await tallyhook("heals", "--resource", "order", "--json");
+    const listed = (JSON.parse(stdout) as { object: string }[]).map(({ object }) => object);
+    expect(listed).toEqual(["order 2", "order 1"]);
+    await expect(tallyhook("heals", "--resource", "nothing")).rejects.toMatchObject({ code: 64 });
+    const { heals } = (await import(join(project, "src/parts/heals/part.ts"))) as { heals: Part };
+    const [group] = (await heals.pages?.({} as Runtime)) ?? [];
+    const ask = async (query: string) => {
+      const request = { query: new URLSearchParams(query) } as PageRequest;
+      const answer = await group?.routes[0]?.answer({ db, timeZone: "UTC" } as PageDeps, request as never);
+      return answer as { status?: number; body: { toString(): string }; command?: string };
+    };
+    const page = await ask("resource=order");
+    expect(page.body.toString().match(/order \d/g)).toEqual(["order 2", "order 1"]);
+    expect(page.command).toBe("node src/bin/tallyhook.js heals --resource order");
+    expect(await ask("resource=nothing")).toMatchObject({ status: 400 });
   });
 });
 

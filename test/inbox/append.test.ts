@@ -2,7 +2,8 @@ import { randomBytes } from "node:crypto";
 import { setImmediate, setTimeout as sleep } from "node:timers/promises";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { InboxUnavailable } from "../../src/core/inbox/append.ts";
-import { findEvents, listEvents } from "../../src/core/inbox/queries.ts";
+import { findEvents } from "../../src/core/inbox/queries.ts";
+import { newestEvents } from "../../src/core/inbox/search-events.ts";
 import type { VerifiedEvent } from "../../src/core/inbox/store-batch.ts";
 import { type DatabaseProxy, startDatabaseProxy } from "./database-proxy.ts";
 import { type InboxStand, openInbox } from "./inbox-stand.ts";
@@ -123,7 +124,7 @@ describe("repeats", () => {
     expect(first.duplicate).toBe(false);
     expect(again.map(({ duplicate }) => duplicate)).toEqual([true, false, true, true, true]);
     await appender.close();
-    const rows = await listEvents(database.db, { limit: 9 });
+    const rows = await newestEvents(database.db, {}, { limit: 9 });
     expect(rows.map(({ event_id, deliveries }) => [event_id, deliveries])).toEqual([
       ["evt_2", 3],
       ["evt_1", 3],

@@ -1,14 +1,11 @@
 import { beforeEach, describe, expect, test } from "vitest";
 import { requestRefetches } from "../../src/core/inbox/refetch.ts";
-import { countByState, countOpenWork, failedEventsOf, findEvents, listEvents } from "../../src/core/inbox/queries.ts";
+import { countByState, countOpenWork, failedEventsOf, findEvents } from "../../src/core/inbox/queries.ts";
 import { emptyInbox, storeRow } from "./stored-events.ts";
 import { useTestDatabase } from "../support/use-database.ts";
 
 const database = useTestDatabase();
 beforeEach(() => emptyInbox(database.db));
-
-const listed = async (filter: Omit<Parameters<typeof listEvents>[1], "limit">) =>
-  (await listEvents(database.db, { ...filter, limit: 100 })).map(({ seq }) => seq);
 
 test("the failed events of an object are those that may still be applied, or are dead, the newest first", async () => {
   const order = { type: "order.paid", resourceType: "order", resourceId: "ord_1" };
@@ -23,31 +20,6 @@ test("the failed events of an object are those that may still be applied, or are
     { seq: dead, type: "order.paid", state: "dead", receivedAt: expect.any(Date) },
   ]);
   expect(await failedEventsOf(database.db, { resource: "order", id: "ord_1" }, 1)).toHaveLength(1);
-});
-
-describe("listing", () => {
-  test("shows the newest first, at most as many as asked for, without their bytes", async () => {
-    const seqs: number[] = [];
-    for (let n = 0; n < 4; n++) seqs.push(await storeRow(database.db));
-    const rows = await listEvents(database.db, { limit: 3 });
-    expect(rows.map(({ seq }) => seq)).toEqual(seqs.slice(1).reverse());
-    expect(rows[0]).toMatchObject({ state: "received", deliveries: 1, secret_id: "env-1" });
-    expect(rows[0]).not.toHaveProperty("raw");
-  });
-
-  test("filters by state, type and object, alone and together", async () => {
-    const order = { type: "order.paid", resourceType: "order", resourceId: "ord_1" };
-    const a = await storeRow(database.db, { ...order, state: "applied" });
-    const b = await storeRow(database.db, { ...order, state: "dead" });
-    const c = await storeRow(database.db, { ...order, state: "dead", resourceId: "ord_2" });
-    const d = await storeRow(database.db, { state: "dead" });
-    expect(await listed({ state: "dead" })).toEqual([d, c, b]);
-    expect(await listed({ type: "order.paid" })).toEqual([c, b, a]);
-    expect(await listed({ resourceId: "ord_1" })).toEqual([b, a]);
-    expect(await listed({ state: "dead", type: "order.paid", resourceId: "ord_1" })).toEqual([b]);
-    expect(await listed({ type: "order" })).toEqual([]);
-    expect(await listed({})).toEqual([d, c, b, a]);
-  });
 });
 
 describe("finding", () => {

@@ -3,7 +3,7 @@ import { readBacklog } from "../../src/core/inbox/backlog.ts";
 import { readLag } from "../../src/core/inbox/lag.ts";
 import { eventPositionAt } from "../../src/core/inbox/read-by-number.ts";
 import { decidedOnFound, findReplayable } from "../../src/core/inbox/replay-search.ts";
-import { type EventSearch, searchEvents } from "../../src/core/inbox/search-events.ts";
+import { type EventSearch, newestEvents, searchEvents } from "../../src/core/inbox/search-events.ts";
 import { useTestDatabase } from "../support/use-database.ts";
 import { emptyInbox, storeRow } from "./stored-events.ts";
 
@@ -47,6 +47,17 @@ describe("a search for events", () => {
       seqs: [],
       stoppedAt: null,
     });
+  });
+
+  test("goes on by itself for a command until it has so many, or all", async () => {
+    const [a, , b, , c] = await several([{ type: "x" }, {}, { type: "x" }, {}, { type: "x" }]);
+    const seqs = async (limit: number) =>
+      (await newestEvents(database.db, { type: "x" }, { limit, lookThrough: 2 })).map(({ seq }) => seq);
+    expect([await seqs(9), await seqs(3), await seqs(2)]).toEqual([
+      [c, b, a],
+      [c, b, a],
+      [c, b],
+    ]);
   });
 
   test("finds both ends of a span of time exactly", async () => {

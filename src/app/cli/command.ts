@@ -17,7 +17,7 @@ export interface Taken {
   /** The field's text for what was typed; undefined: there can be none. Absent: the same text. */
   means?(typed: string): string | undefined;
   /** The option that it cannot be given with. */
-  conflicts?: string;
+  conflicts?: string | readonly string[];
 }
 
 /** The values that a command takes, in the order of its help. */
@@ -72,9 +72,7 @@ export function registerReading<Input, Found>(
   context: CliContext,
   { takes, read, text, json, note, differs }: Reading<Input, Found>,
 ): Command {
-  const given = Object.entries<Takes<Input>[keyof Input]>(takes ?? {});
-  const fields = Object.fromEntries(given.map(([name, { is }]) => [name, is])) as Fields<Input>;
-  const inputOf = takeOptions(command, fields, takes ?? {});
+  const inputOf = takes === undefined ? () => ({}) as Input : takeAll(command, takes);
   if (json !== undefined) command.option("--json", "print JSON");
   return command.action(async () => {
     const input = inputOf();
@@ -97,6 +95,12 @@ export function print(
 }
 
 const isJson = (command: Command): boolean => command.optsWithGlobals<{ json?: boolean }>().json === true;
+
+/** Gives a command arguments and options that have a field each. What it returns reads their values when it runs. */
+export function takeAll<Input>(command: Command, takes: Takes<Input>): () => Input {
+  const fields = Object.entries<Takes<Input>[keyof Input]>(takes).map(([name, { is }]) => [name, is]);
+  return takeOptions(command, Object.fromEntries(fields) as Fields<Input>, takes);
+}
 
 /**
  * Gives a command its arguments and options. What it returns reads their values when the command runs; a field without
@@ -140,7 +144,7 @@ export const parserOf =
 const joined = <T>(list: T, more: T): T => [...new Set([list, more].flat())] as T;
 
 function optionOf({ flags, says, default: preset, means, conflicts }: Taken, field: Field<unknown>): Option {
-  const option = new Option(flags, says).conflicts(conflicts ?? []);
+  const option = new Option(flags, says).conflicts([conflicts ?? []].flat());
   // An option without a value is a flag.
   if (option.isBoolean()) return option;
   const parse = parserOf(field, means);

@@ -2,6 +2,7 @@ import type { Readable } from "node:stream";
 import type { Knex } from "knex";
 import type { AnyAct } from "../people/act.ts";
 import type { Actor } from "../people/audit.ts";
+import type { Field } from "../people/fields.ts";
 import type { Permission } from "../people/permissions.ts";
 import type { Session } from "../people/sessions.ts";
 import type { Clock } from "../../platform/clock.ts";
@@ -86,6 +87,12 @@ export interface DoorOfAct {
   back(input: unknown): string;
 }
 
+/** The list that a page shows, and its command. */
+interface ListOfPage {
+  command: string;
+  filters: Readonly<Record<string, { is: Field<unknown>; flags: string; label?: string }>>;
+}
+
 interface RouteOf<Access, V> {
   method: "GET" | "POST";
   /** In @koa/router's syntax: `/events/:seq`. */
@@ -96,11 +103,16 @@ interface RouteOf<Access, V> {
   access: Access;
   /** Set for a form that leads to an act (`act-route.ts`). */
   door?: DoorOfAct;
+  /** Set for the page of a list (`list.ts`). */
+  list?: ListOfPage;
   answer(deps: PageDeps, request: PageRequest<V>): Promise<PageAnswer>;
 }
 
+/** A route for people who are signed in. */
+export type VisitorRoute = RouteOf<Permission | "signed-in", Visitor>;
+
 /** A route of the dashboard. A route without `access` does not compile. */
-export type Route = RouteOf<Permission | "signed-in", Visitor> | RouteOf<"anyone", Visitor | null>;
+export type Route = VisitorRoute | RouteOf<"anyone", Visitor | null>;
 
 /** An error page for people. Thrown by routes; `message` says what to do. */
 export class PageError extends Error {

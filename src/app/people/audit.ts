@@ -56,31 +56,30 @@ export interface AuditRow {
 }
 
 export interface AuditQuery {
-  actor?: string | undefined;
-  action?: string | undefined;
-  subject?: { kind: string; id?: string | undefined } | undefined;
-  since?: Date | undefined;
-  until?: Date | undefined;
+  actor?: string | null;
+  action?: string | null;
+  subject?: { kind?: string | null; id?: string | null };
+  since?: Date | null;
+  until?: Date | null;
   /** Rows older than this one: its `id`. */
-  before?: number | undefined;
+  before?: number | null;
   limit: number;
 }
 
 /** The newest acts first. One statement. */
 export async function readAudit(
   db: Knex,
-  { actor, action, subject, since, until, before, limit }: AuditQuery,
+  { actor = null, action = null, subject = {}, since = null, until = null, before = null, limit }: AuditQuery,
 ): Promise<AuditRow[]> {
+  const { kind = null, id = null } = subject;
   const query = db("people.audit").orderBy("id", "desc").limit(limit);
-  if (actor !== undefined) void query.where({ actor });
-  if (action !== undefined) void query.where({ action });
-  if (subject !== undefined) {
-    void query.where({ subject_kind: subject.kind });
-    if (subject.id !== undefined) void query.where({ subject_id: subject.id });
-  }
-  if (since !== undefined) void query.where("at", ">=", since);
-  if (until !== undefined) void query.where("at", "<", until);
-  if (before !== undefined) void query.where("id", "<", before);
+  if (actor !== null) void query.where({ actor });
+  if (action !== null) void query.where({ action });
+  if (kind !== null) void query.where({ subject_kind: kind });
+  if (id !== null) void query.where({ subject_id: id });
+  if (since !== null) void query.where("at", ">=", since);
+  if (until !== null) void query.where("at", "<", until);
+  if (before !== null) void query.where("id", "<", before);
   const rows = await query.select<StoredAct[]>("*");
   return rows.map(({ id, subject_kind: kind, subject_id: subjectId, ...row }) => ({
     id: Number(id),

@@ -64,10 +64,14 @@ export async function readCases(db: Knex, kind: CaseKind, ids: readonly string[]
 export const readCase = async (db: Knex, { kind, id }: Subject): Promise<Case> =>
   (await readCases(db, kind, [id])).get(id) ?? untouched;
 
-/** The subjects of a person's cases: up to 1,000 ids, the last changed first. One statement. */
-export const assignedTo = (db: Knex, kind: CaseKind, assignee: number): Promise<string[]> =>
+/**
+ * The subjects of the cases of an account, by its number or e-mail address: up to 1,000 ids, the last changed first. One
+ * statement.
+ */
+export const assignedTo = (db: Knex, kind: CaseKind, account: string): Promise<string[]> =>
   db("people.cases")
-    .where({ subject_kind: kind, assignee })
+    .where({ subject_kind: kind })
+    .whereIn("assignee", db("people.accounts").select("id").whereRaw("? in (id::text, email)", [account]))
     .orderBy("changed_at", "desc")
     .limit(1_000)
     .pluck<string[]>("subject_id");

@@ -21,7 +21,8 @@ export type Fields<Input> = { readonly [Name in keyof Input]-?: Field<Input[Name
 
 /** The number, name or key of an act's object. Its existence is checked under the lock. */
 export const reference: Field<string> = {
-  read: (typed) => (typed.length <= 255 && typed !== "" ? typed : undefined),
+  // PostgreSQL takes no NUL in a text.
+  read: (typed) => (typed.length <= 255 && typed !== "" && !typed.includes("\0") ? typed : undefined),
   wanted: "a number, a name or a key of at most 255 characters",
   longest: 255,
 };

@@ -37,15 +37,6 @@ const eventColumns = [
   "deliveries",
 ] as const;
 
-export interface EventFilter {
-  state?: EventState;
-  type?: string;
-  resourceId?: string;
-  /** Events before this sequence number. */
-  before?: number;
-  limit: number;
-}
-
 /** The events with these sequence numbers, in ascending order. One statement. */
 export async function listEventsOf(db: Knex, seqs: readonly number[]): Promise<EventRow[]> {
   if (seqs.length === 0) return [];
@@ -69,16 +60,6 @@ export async function listOpenEvents(db: Knex, limit: number): Promise<EventRow[
     )
     .orderBy("seq");
   return rows.map(withNumericSeq);
-}
-
-/** Returns the newest events first. */
-export async function listEvents(db: Knex, filter: EventFilter): Promise<EventRow[]> {
-  const query = db("inbox.events").select(eventColumns).orderBy("seq", "desc").limit(filter.limit);
-  if (filter.state !== undefined) void query.where("state", filter.state);
-  if (filter.type !== undefined) void query.where("type", filter.type);
-  if (filter.resourceId !== undefined) void query.where("resource_id", filter.resourceId);
-  if (filter.before !== undefined) void query.where("seq", "<", filter.before);
-  return (await query).map(withNumericSeq);
 }
 
 export interface StoredEvent extends EventRow {

@@ -47,6 +47,18 @@ export async function searchEvents(
   return { events, stoppedAt };
 }
 
+/** The newest events that match, however far back they are. As many statements as they are far. */
+export async function newestEvents(db: Knex, search: EventSearch, limits: SearchLimits): Promise<EventRow[]> {
+  const events: EventRow[] = [];
+  for (let before: number | null | undefined = search.before; before !== null;) {
+    const from: EventSearch = before === undefined ? search : { ...search, before };
+    const found = await searchEvents(db, from, { ...limits, limit: limits.limit - events.length });
+    events.push(...found.events);
+    before = found.stoppedAt;
+  }
+  return events;
+}
+
 /** Numbers above `after` and below `before`; null: no bound. */
 export interface NumberSpan {
   after: number | null;

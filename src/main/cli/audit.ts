@@ -1,46 +1,32 @@
 import type { Command } from "commander";
-import { type AuditQuery, type AuditRow, changedValues, readAudit } from "../../app/people/audit.ts";
-import { type Field, instant, optional, reference } from "../../app/people/fields.ts";
-import { howMany, registerReading } from "../../app/cli/command.ts";
+import { type AuditRow, changedValues } from "../../app/people/audit.ts";
+import { auditList } from "../../app/people/audit-list.ts";
+import { type Field, optional } from "../../app/people/fields.ts";
 import type { CliContext } from "../../app/cli/context.ts";
-import { type Columns, tableText } from "../../app/cli/table.ts";
+import { registerList } from "../../app/cli/list-command.ts";
+import type { Columns } from "../../app/cli/table.ts";
 
 export function registerAudit(program: Command, context: CliContext): void {
-  const list = program
+  const command = program
     .command("audit")
     .description("what people did, on the dashboard and by commands that change something")
     .command("list")
     .description("list acts, the newest first");
-  registerReading(list, context, {
-    takes: {
-      by: {
-        is: optional(reference),
-        flags: "--by <name>",
-        says: "only of this person: an e-mail address, or the name given to a command",
+  registerList(command, context, {
+    list: auditList,
+    columns,
+    short: {
+      takes: {
+        subject: {
+          is: optional(subject),
+          flags: "--subject <kind:id>",
+          says: "only on this, such as event:17 or account",
+          conflicts: ["kind", "id"],
+        },
       },
-      action: { is: optional(reference), flags: "--action <action>", says: "only this, such as event.replayed" },
-      subject: {
-        is: optional(subject),
-        flags: "--subject <kind:id>",
-        says: "only on this, such as event:17 or account",
-      },
-      since: {
-        is: optional(instant),
-        flags: "--since <time>",
-        says: "only from this time on, such as 2026-03-01T12:00:00Z",
-      },
-      limit: howMany(50),
+      means: ({ subject: on }) => on ?? {},
     },
-    read: ({ db }, { by, action, subject: on, since, limit }) =>
-      readAudit(db, {
-        actor: by ?? undefined,
-        action: action ?? undefined,
-        subject: on ?? undefined,
-        since: since ?? undefined,
-        limit,
-      }),
-    text: (acts) => (acts.length === 0 ? "No act matches.\n" : tableText(columns, acts)),
-    json: (acts) => acts,
+    none: "No act matches.",
   });
 }
 
@@ -62,10 +48,10 @@ const changeText = (act: AuditRow): string =>
     .join("; ");
 
 /** A kind and an id, or a kind alone. */
-const subject: Field<NonNullable<AuditQuery["subject"]>> = {
+const subject: Field<{ kind: string; id: string | null }> = {
   read(typed) {
     const at = typed.indexOf(":");
-    const [kind, id] = at < 0 ? [typed, undefined] : [typed.slice(0, at), typed.slice(at + 1)];
+    const [kind, id] = at < 0 ? [typed, null] : [typed.slice(0, at), typed.slice(at + 1)];
     return kind !== "" && id !== "" ? { kind, id } : undefined;
   },
   wanted: "a kind and an id, such as event:17, or a kind alone",

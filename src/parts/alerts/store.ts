@@ -182,12 +182,12 @@ export interface AlertFilter {
   states?: readonly AlertState[] | undefined;
   /** Only those whose messages wait for the end of a silence. */
   silenced?: boolean;
-  rule?: string | undefined;
-  severity?: AlertSeverity | undefined;
+  rule?: string | null;
+  severity?: AlertSeverity | null;
   /** The id of an alert's subject: an order, a subscription, a transaction or a customer. */
-  object?: string;
+  object?: string | null;
   /** Alerts older than this one: its number. */
-  before?: number;
+  before?: number | null;
   limit: number;
 }
 
@@ -224,19 +224,25 @@ const subjects = ["order_id", "subscription_id", "transaction_id", "customer_id"
 /** The newest alerts first. One statement. */
 export function listAlerts(
   db: Knex,
-  { states = ["open", "acknowledged"], silenced, rule, severity, object, before, limit }: AlertFilter,
+  {
+    states = ["open", "acknowledged"],
+    silenced,
+    rule = null,
+    severity = null,
+    object = null,
+    before = null,
+    limit,
+  }: AlertFilter,
 ): Promise<AlertRow[]> {
   const query = db("alerts.alerts as a")
     .whereIn("state", [...states])
-    .where({
-      ...(rule === undefined ? {} : { rule }),
-      ...(severity === undefined ? {} : { severity }),
-    })
     .orderBy("id", "desc")
     .limit(limit);
+  if (rule !== null) void query.where({ rule });
+  if (severity !== null) void query.where({ severity });
   if (silenced === true) void query.whereRaw(`${silencedUntil} is not null`);
-  if (before !== undefined) void query.where("id", "<", before);
-  if (object !== undefined) {
+  if (before !== null) void query.where("id", "<", before);
+  if (object !== null) {
     void query.where((about) => {
       for (const subject of subjects) void about.orWhere(subject, object);
     });

@@ -3,7 +3,7 @@ import { PassThrough } from "node:stream";
 import { afterEach, beforeEach, test } from "vitest";
 import { followEvents } from "../../../src/parts/browse/events/command.ts";
 import type { CliContext } from "../../../src/app/cli/context.ts";
-import type { EventFilter } from "../../../src/core/inbox/queries.ts";
+import type { EventSearch } from "../../../src/core/inbox/search-events.ts";
 import { emptyInbox, storeRow } from "../../inbox/stored-events.ts";
 import { eventually } from "../../support/eventually.ts";
 import { useTestDatabase } from "../../support/use-database.ts";
@@ -16,7 +16,7 @@ afterEach(async () => {
 });
 
 /** Follows the inbox; `seqs` are those that were printed so far. */
-async function follow(filter: Partial<EventFilter> = {}) {
+async function follow(search: EventSearch = {}, limit = 20) {
   const [stdout, stderr] = [new PassThrough(), new PassThrough()];
   const stop = new AbortController();
   let text = "";
@@ -24,7 +24,7 @@ async function follow(filter: Partial<EventFilter> = {}) {
   const done = followEvents(
     { stdout, stderr } as unknown as Pick<CliContext, "stdout" | "stderr">,
     { db: database.db },
-    { limit: 20, ...filter },
+    { search, limit },
     { lineOf: ({ seq, state }) => `${seq} ${state}`, signal: stop.signal },
   );
   following.push({
@@ -45,7 +45,7 @@ async function follow(filter: Partial<EventFilter> = {}) {
 
 test("prints the newest events, oldest first, then each that comes", async () => {
   const old = [await storeRow(database.db), await storeRow(database.db), await storeRow(database.db)];
-  const { printed } = await follow({ limit: 2 });
+  const { printed } = await follow({}, 2);
   const next = await storeRow(database.db);
   await printed([...old.slice(1), next].map((seq) => `${seq} received`));
 });
@@ -92,7 +92,7 @@ test("prints an event that was there already once it has the state that was aske
 test("prints none of the older events beyond the limit that had the state already", async () => {
   await storeRow(database.db);
   const second = await storeRow(database.db);
-  const { printed } = await follow({ state: "received", limit: 1 });
+  const { printed } = await follow({ state: "received" }, 1);
   const third = await storeRow(database.db);
   await printed([second, third].map((seq) => `${seq} received`));
 });

@@ -7,6 +7,7 @@ import {
 } from "../../../src/parts/reconcile/findings/findings.ts";
 import { withoutPersonalEvidence } from "../../../src/parts/reconcile/findings/redact-findings.ts";
 import {
+  type FindingCursor,
   type FindingFilter,
   findingVersion,
   findingsOfObject,
@@ -63,7 +64,7 @@ beforeAll(async () => {
   ]);
 });
 
-const keysOf = async (filter: Partial<FindingFilter>, after?: Parameters<typeof searchFindings>[2]["after"]) =>
+const keysOf = async (filter: Partial<FindingFilter>, after: FindingCursor | null = null) =>
   (await searchFindings(database.db, { states: open, ...filter }, { after, limit: 10 })).map(
     ({ object_id: id, identity }) => id ?? identity,
   );

@@ -3,21 +3,22 @@ import type { Command } from "commander";
 import { keepsIncidents, tryOpen } from "../channels/channel-kinds.ts";
 import { type Channel, DeliveryFailed } from "../channels/channel.ts";
 import { acknowledging, alertNamed, resending } from "../acts.ts";
-import { alertSeverities } from "../message.ts";
+import { alertList } from "../alert-list.ts";
 import { runbookOf } from "../runbook.ts";
 import { sampleMessages } from "../sample-messages.ts";
-import { ruleNames, unknownChannel } from "../settings.ts";
-import { type AlertDetails, type AlertRow, alertStates, countAlerts, findAlert, listAlerts } from "../store.ts";
+import { unknownChannel } from "../settings.ts";
+import { type AlertDetails, type AlertRow, alertStates, countAlerts, findAlert } from "../store.ts";
 import { ConfigurationError, UnreachableError, UsageError } from "../../../platform/errors.ts";
 import { startDeadline } from "../../../platform/http/exchange.ts";
 import { counted, withoutControls } from "../../../platform/readable-text.ts";
 import { alertChannelDeps, alertSettings, createAlertContext } from "../run-alerts.ts";
 import { registerAct } from "../../../app/cli/act-command.ts";
 import { alertDeps, listHint } from "./alert-arguments.ts";
-import { flag, oneOf, optional, reference } from "../../../app/people/fields.ts";
-import { howMany, registerReading } from "../../../app/cli/command.ts";
+import { flag, reference } from "../../../app/people/fields.ts";
+import { registerReading } from "../../../app/cli/command.ts";
 import type { CliContext } from "../../../app/cli/context.ts";
-import { type Columns, tableText } from "../../../app/cli/table.ts";
+import { registerList } from "../../../app/cli/list-command.ts";
+import type { Columns } from "../../../app/cli/table.ts";
 import { registerSilences } from "./silences.ts";
 
 export function registerAlerts(program: Command, context: CliContext): void {
@@ -25,36 +26,19 @@ export function registerAlerts(program: Command, context: CliContext): void {
     .command("alerts")
     .description("what people are notified of: declines, chargebacks, drift, expected events that are missing");
 
-  registerReading(alerts.command("list").description("list the newest alerts that are not resolved"), context, {
-    takes: {
-      state: {
-        is: optional(oneOf(alertStates)),
-        flags: "--state <state>",
-        says: "only in this state: open, acknowledged or resolved",
-      },
-      all: { is: flag, flags: "--all", says: "in every state", conflicts: "state" },
-      rule: {
-        is: optional(oneOf(ruleNames)),
-        flags: "--rule <rule>",
-        says: "only of this rule, such as dunning_final",
-      },
-      severity: {
-        is: optional(oneOf(alertSeverities)),
-        flags: "--severity <severity>",
-        says: "only critical, error, warning or info",
-      },
-      limit: howMany(50),
+  registerList(alerts.command("list").description("list the newest alerts that are not resolved"), context, {
+    list: alertList,
+    columns,
+    short: {
+      takes: { all: { is: flag, flags: "--all", says: "in every state", conflicts: "state" } },
+      means: ({ all }) => (all ? { state: "all" as const } : {}),
     },
-    async read({ db }, { state, all, rule, severity, limit }) {
-      const states = all ? alertStates : state === null ? undefined : [state];
-      const filter = { states, rule: rule ?? undefined, severity: severity ?? undefined, limit };
-      return { alerts: await listAlerts(db, filter), counts: await countAlerts(db) };
-    },
-    text({ alerts: rows, counts }) {
+    more: countAlerts,
+    text(counts) {
       const totals = alertStates.map((state) => `${state} ${counts[state] ?? 0}`);
-      return `${tableText(columns, rows)}All alerts: ${totals.join(", ")}.\n`;
+      return `All alerts: ${totals.join(", ")}.\n`;
     },
-    json: (found) => found,
+    json: (alerts, counts) => ({ alerts, counts }),
   });
 
   registerReading(alerts.command("show").description("show one alert with its timeline and its messages"), context, {

@@ -1,20 +1,10 @@
 import type { Knex } from "knex";
-import { quoted, tallyhook } from "../../../platform/command-line.ts";
+import { tallyhook } from "../../../platform/command-line.ts";
 import { acknowledging, resending } from "../acts.ts";
-import { alertSeverities } from "../message.ts";
+import { alertList } from "../alert-list.ts";
 import { runbookOf } from "../runbook.ts";
-import { ruleNames } from "../settings.ts";
 import { listSilences, silencesSince } from "../silences.ts";
-import {
-  type AlertDetails,
-  type AlertFilter,
-  type AlertRow,
-  alertStates,
-  countUnresolved,
-  findAlert,
-  isAlert,
-  listAlerts,
-} from "../store.ts";
+import { type AlertDetails, type AlertRow, countUnresolved, findAlert, isAlert } from "../store.ts";
 import { recordAct } from "../../../app/people/audit.ts";
 import { type Html, html } from "../../../platform/html.ts";
 import { inTransaction } from "../../../platform/postgres/transactions.ts";
@@ -23,16 +13,15 @@ import { actRoute } from "../../../app/dashboard/act-route.ts";
 import type { PageGroup } from "../../../app/dashboard/page-group.ts";
 import { caseRoutes } from "../../../app/dashboard/elements/case-routes.ts";
 import { readCaseView } from "../../../app/dashboard/elements/case.ts";
-import { pageOf } from "../../../app/dashboard/elements/paging.ts";
 import { severityState } from "../../../app/dashboard/elements/values.ts";
+import { listRoute } from "../../../app/dashboard/list-route.ts";
 import { type PageDeps, PageError, type Route } from "../../../app/dashboard/route.ts";
 import { renderAlert } from "./alert-view.ts";
 import { alertState, sightOf } from "./alert-words.ts";
-import { renderAlerts, stateFilters } from "./list-view.ts";
+import { renderAlerts, renderCounts } from "./list-view.ts";
 import { type AlertActDeps, silenceRoutes } from "./silence-routes.ts";
 import { alertsSummary } from "./summary.ts";
 
-const pageSize = 50;
 const alertPath = "/alerts/:id";
 const mostCounted = 1_001;
 
@@ -40,34 +29,20 @@ const mostCounted = 1_001;
 const withinHours = 8_784;
 
 const routesOf = ({ runbooksUrl, deps }: AlertPages): readonly Route[] => [
-  {
-    method: "GET",
-    path: "/alerts",
+  listRoute({
+    list: alertList,
+    title: "Alerts",
     access: "status:read",
-    async answer({ db, timeZone }, { query, visitor }) {
-      const filter = filterOf(query);
-      const [rows, counts, silences] = await Promise.all([
-        listAlerts(db, { ...filter, limit: pageSize + 1 }),
+    async head({ db }) {
+      const [counts, silences] = await Promise.all([
         countUnresolved(db, { most: mostCounted }),
         listSilences(db, { limit: 100 }),
       ]);
-      return {
-        kind: "page",
-        title: "Alerts",
-        body: renderAlerts({
-          alerts: pageOf(rows, pageSize, ({ id }) => id),
-          counts,
-          mostCounted,
-          silences: silences.length,
-          rules: ruleNames,
-          query,
-          sight: sightOf(visitor.permissions),
-          timeZone,
-        }),
-        command: commandOf(query, filter),
-      };
+      return renderCounts({ counts, mostCounted, silences: silences.length });
     },
-  },
+    table: (rows, { timeZone }, { query, visitor }) =>
+      renderAlerts(rows, { isFiltered: query.size > 0, sight: sightOf(visitor.permissions), timeZone }),
+  }),
   ...silenceRoutes({ deps, now: alertNow }),
   {
     method: "GET",
@@ -183,35 +158,3 @@ const sentAgain = (messages: Readonly<Record<string, number>>): string => {
   const n = Object.values(messages).reduce((sum, each) => sum + each, 0);
   return `Workers send ${counted(n, "message")} again.`;
 };
-
-/** Unreadable parameters are left out: the view then shows more, and the form shows the filter in force. */
-function filterOf(query: URLSearchParams): Omit<AlertFilter, "limit"> {
-  const state = stateFilters.find((known) => known === query.get("state"));
-  const severity = alertSeverities.find((known) => known === query.get("severity"));
-  const rule = ruleNames.find((known) => known === query.get("rule"));
-  const object = query.get("object")?.trim().slice(0, 255) ?? "";
-  const before = numberOf(query.get("before") ?? "");
-  return {
-    ...(state === undefined ? {} : statesOf(state)),
-    ...(severity === undefined ? {} : { severity }),
-    ...(rule === undefined ? {} : { rule }),
-    ...(object === "" ? {} : { object }),
-    ...(before === null ? {} : { before }),
-  };
-}
-
-function statesOf(state: (typeof stateFilters)[number]): Pick<AlertFilter, "states" | "silenced"> {
-  if (state === "all") return { states: alertStates };
-  return state === "silenced" ? { silenced: true } : { states: [state] };
-}
-
-function commandOf(query: URLSearchParams, { severity, rule, silenced }: Omit<AlertFilter, "limit">): string {
-  if (silenced === true) return tallyhook("alerts silences");
-  const state = stateFilters.find((known) => known === query.get("state"));
-  const options = [
-    state === undefined ? "" : state === "all" ? " --all" : ` --state ${state}`,
-    severity === undefined ? "" : ` --severity ${severity}`,
-    rule === undefined ? "" : ` --rule ${quoted(rule)}`,
-  ];
-  return tallyhook(`alerts list${options.join("")}`);
-}

@@ -19,6 +19,10 @@ import { oneLine } from "../../../platform/readable-text.ts";
 import { inTransaction } from "../../../platform/postgres/transactions.ts";
 import type { PageGroup } from "../../../app/dashboard/page-group.ts";
 import { readCaseView, renderCase } from "../../../app/dashboard/elements/case.ts";
+import { filtersIn } from "../../../app/list.ts";
+import { optional } from "../../../app/people/fields.ts";
+import { type CaseFilter, caseFilters } from "../../../app/dashboard/elements/case-filter.ts";
+import { filterForm } from "../../../app/dashboard/elements/filter-form.ts";
 import { caseRoutes } from "../../../app/dashboard/elements/case-routes.ts";
 import { pageOf } from "../../../app/dashboard/elements/paging.ts";
 import { recordPersonRead } from "../../../app/dashboard/elements/personal.ts";
@@ -36,6 +40,12 @@ export interface ChargebackParts {
   ratios?(db: Knex, now: Date, timeZone: string): Promise<Ratios>;
 }
 
+const filters = {
+  ...caseFilters,
+  after: { is: optional({ read: cursorOf, wanted: "the place of a chargeback in the list" }) },
+};
+type Values = CaseFilter & { after: OpenCursor | null };
+
 const path = "/chargebacks/:id";
 const pageSize = 50;
 /** The most open chargebacks, and the most ended ones, that a page reads. */
@@ -44,17 +54,13 @@ const yearMs = 365 * 86_400_000;
 
 /** Disputed sales: which to answer, and with what. */
 export function chargebackPages(parts: ChargebackParts): PageGroup {
-  const open = async (deps: PageDeps, { visitor, actor, query }: PageRequest): Promise<Html> => {
+  const open = async (deps: PageDeps, { visitor, actor, query }: PageRequest, values: Values): Promise<Html> => {
     const { db, clock, serviceClock, timeZone } = deps;
     const [now, wallNow, own] = [serviceClock.now(), clock.now(), visitor.session.accountId];
-    const filter = {
-      who: oneOf(query.get("who"), ["mine", "unassigned"]),
-      snoozed: oneOf(query.get("snoozed"), ["hide", "only"]),
-    };
-    const after = cursorOf(query.get("after"));
+    const { after, ...filter } = values;
     const [found, ratios] = await Promise.all([
-      listOpenKeys(db, { after, limit: lookThrough + 1 }),
-      after === undefined ? (parts.ratios?.(db, now, timeZone) ?? null) : null,
+      listOpenKeys(db, { after: after ?? undefined, limit: lookThrough + 1 }),
+      after === null ? (parts.ratios?.(db, now, timeZone) ?? null) : null,
     ]);
     const looked = found.slice(0, lookThrough);
     const cases = await readCases(
@@ -69,7 +75,7 @@ export function chargebackPages(parts: ChargebackParts): PageGroup {
         db,
         page.rows.map(({ key }) => key),
       ),
-      after === undefined
+      after === null
         ? findOpenChargebacks(
             db,
             matching.map(({ key }) => key),
@@ -114,11 +120,16 @@ export function chargebackPages(parts: ChargebackParts): PageGroup {
       path: "/chargebacks",
       access: "status:read",
       async answer(deps, request) {
-        const body = request.query.get("show") === "ended" ? await ended(deps) : await open(deps, request);
+        const { query } = request;
+        const title = "Chargebacks";
+        const { values, problems } = filtersIn(filters, query);
+        if (values === null) {
+          return { kind: "page", title, status: 400, body: filterForm("/chargebacks", query, filters, { problems }) };
+        }
         return {
           kind: "page",
-          title: "Chargebacks",
-          body,
+          title,
+          body: query.get("show") === "ended" ? await ended(deps) : await open(deps, request, values),
           command: tallyhook("report chargebacks"),
         };
       },
@@ -212,16 +223,13 @@ export function chargebackPages(parts: ChargebackParts): PageGroup {
 const cursorText = ({ notedAt, key }: OpenCursor): string => `${notedAt}.${key}`;
 
 /** Unreadable parameters are left out: the list then begins at its start. */
-function cursorOf(text: string | null): OpenCursor | undefined {
-  const [, notedAt, key] = /^(-?\d{1,18})\.(.+)$/s.exec(text ?? "") ?? [];
+function cursorOf(text: string): OpenCursor | undefined {
+  const [, notedAt, key] = /^(-?\d{1,18})\.(.+)$/s.exec(text) ?? [];
   return notedAt === undefined || key === undefined || !isWireId(key) ? undefined : { notedAt, key };
 }
 
 const titleOf = (what: string, { orderNumber, key }: Chargeback): string =>
   `${what} ${oneLine(orderNumber ?? key, 40)}`;
-
-const oneOf = <T extends string>(given: string | null, known: readonly T[]): T | null =>
-  known.find((each) => each === given) ?? null;
 
 async function requireChargeback({ db }: PageDeps, { params }: PageRequest): Promise<Chargeback> {
   const { id = "" } = params;

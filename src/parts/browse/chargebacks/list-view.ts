@@ -5,16 +5,13 @@ import { type Case, untouched } from "../../../app/people/cases.ts";
 import { tallyhook } from "../../../platform/command-line.ts";
 import { type Html, html } from "../../../platform/html.ts";
 import { durationText } from "../../../platform/readable-text.ts";
-import { caseMarks, isResting } from "../../../app/dashboard/elements/case.ts";
-import { money, outside, shortId, state, time } from "../../../app/dashboard/elements/values.ts";
+import { caseMarks } from "../../../app/dashboard/elements/case.ts";
+import { type CaseFilter, caseFilters, isCaseShown } from "../../../app/dashboard/elements/case-filter.ts";
+import { filterForm } from "../../../app/dashboard/elements/filter-form.ts";
+import { shortId, money, outside, state, time } from "../../../app/dashboard/elements/values.ts";
 import { oldestFirst, pager } from "../../../app/dashboard/elements/paging.ts";
 import { sums } from "../../../app/dashboard/elements/sums.ts";
 import { table } from "../../../app/dashboard/elements/table.ts";
-
-export interface ChargebackFilter {
-  who: "mine" | "unassigned" | null;
-  snoozed: "hide" | "only" | null;
-}
 
 /** Unknown: the database was too slow. Computing: they are being summed up for the next page. Null: without reports. */
 export type Ratios = readonly NearProgramme[] | "unknown" | "computing" | null;
@@ -31,7 +28,7 @@ export interface ListPage {
   cases: ReadonlyMap<string, Case>;
   /** Empty for a visitor who may not see customers' names. */
   names: ReadonlyMap<string, CustomerName>;
-  filter: ChargebackFilter;
+  filter: CaseFilter;
   query: URLSearchParams;
   ratios: Ratios;
   own: number;
@@ -51,17 +48,10 @@ const ages = [
 export function shownChargebacks<Row extends { key: string }>(
   chargebacks: readonly Row[],
   cases: ReadonlyMap<string, Case>,
-  { who, snoozed }: ChargebackFilter,
+  filter: CaseFilter,
   { own, wallNow }: { own: number; wallNow: Date },
 ): Row[] {
-  return chargebacks.filter(({ key }) => {
-    const current = cases.get(key) ?? untouched;
-    return (
-      (who !== "mine" || current.assignee?.id === own) &&
-      (who !== "unassigned" || current.assignee === null) &&
-      (snoozed === null || isResting(current, wallNow) === (snoozed === "only"))
-    );
-  });
+  return chargebacks.filter(({ key }) => isCaseShown(cases.get(key) ?? untouched, filter, { own, now: wallNow }));
 }
 
 export function renderOpenChargebacks(page: ListPage): Html {
@@ -71,7 +61,7 @@ export function renderOpenChargebacks(page: ListPage): Html {
       chargeback comes. Card networks give a few weeks, counted from a day that may lie before the one shown here.
     </p>
     <p><a href="/chargebacks?show=ended">How chargebacks ended</a></p>
-    ${renderAges(page)} ${renderFilters(page.filter)}
+    ${renderAges(page)} ${filterForm("/chargebacks", query, caseFilters)}
     ${
       isMore &&
       html`<p class="problem">
@@ -102,29 +92,6 @@ function renderAges({ summed, now }: ListPage): Html | null {
     })}
   </ul>`;
 }
-
-const selected: Html = html`selected`;
-
-const renderFilters = ({ who, snoozed }: ChargebackFilter): Html =>
-  html`<form class="filters" method="get" action="/chargebacks" role="search">
-    <div>
-      <label for="who">Assigned to</label>
-      <select id="who" name="who">
-        <option value="">all</option>
-        <option value="mine" ${who === "mine" && selected}>me</option>
-        <option value="unassigned" ${who === "unassigned" && selected}>nobody</option>
-      </select>
-    </div>
-    <div>
-      <label for="snoozed">Snoozed</label>
-      <select id="snoozed" name="snoozed">
-        <option value="">all</option>
-        <option value="hide" ${snoozed === "hide" && selected}>hide</option>
-        <option value="only" ${snoozed === "only" && selected}>only these</option>
-      </select>
-    </div>
-    <button class="second">Show</button>
-  </form>`;
 
 export const chargebackLink = ({ key, orderNumber }: Chargeback): Html =>
   html`<a href="/chargebacks/${encodeURIComponent(key)}"

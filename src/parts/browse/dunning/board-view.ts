@@ -6,7 +6,10 @@ import { tallyhook } from "../../../platform/command-line.ts";
 import { type Html, html } from "../../../platform/html.ts";
 import { counted } from "../../../platform/readable-text.ts";
 import { caseMarks } from "../../../app/dashboard/elements/case.ts";
-import { money, outside, shortId, time, until } from "../../../app/dashboard/elements/values.ts";
+import { caseFilters } from "../../../app/dashboard/elements/case-filter.ts";
+import { type Problems, filterForm } from "../../../app/dashboard/elements/filter-form.ts";
+import { type Field, oneOf, optional, withDefault } from "../../../app/people/fields.ts";
+import { shortId, money, outside, time, until } from "../../../app/dashboard/elements/values.ts";
 import { withQuery } from "../../../app/dashboard/elements/paging.ts";
 import { ageHint } from "../../../app/dashboard/elements/slow-reads.ts";
 import { sums } from "../../../app/dashboard/elements/sums.ts";
@@ -53,7 +56,7 @@ export function renderBoard(page: BoardPage): Html {
       Renewals of the last ${dunningDays} days whose charge was declined and that are neither paid nor given up. A
       renewal that is paid leaves the board by itself.
     </p>
-    ${ageHint(page.ageMs)} ${renderFilters(page)}
+    ${ageHint(page.ageMs)} ${renderFilters(query, page.currencies)}
     ${isCut && html`<p class="problem">There are more renewals in dunning than this page reads. Amounts and counts cover those with the nearest retry.</p>`}
     ${
       cards.length === 0
@@ -132,44 +135,10 @@ export function retryOf({ nextRetryAt }: Pick<BoardCard, "nextRetryAt">, now: Da
   return nextRetryAt === "unknown" ? html`unknown` : until(nextRetryAt, now, timeZone);
 }
 
-function renderFilters({ filter, currencies }: BoardPage): Html {
-  return html`<form class="filters" method="get" action="/dunning" role="search">
-    ${select("who", "Assigned to", filter.who, [
-      ["mine", "me"],
-      ["unassigned", "nobody"],
-    ])}
-    ${select(
-      "stage",
-      "Stage",
-      filter.stage,
-      dunningStages.map((stage) => [stage, stageNames[stage]]),
-    )}
-    ${select(
-      "currency",
-      "Currency",
-      filter.currency,
-      currencies.map((currency) => [currency, currency.toUpperCase()]),
-    )}
-    ${select(
-      "group",
-      "Kind of decline",
-      filter.group,
-      declineGroups.map((group) => [group, groupNames[group].split(":", 1)[0] ?? group]),
-    )}
-    ${select("snoozed", "Snoozed", filter.snoozed, [
-      ["hide", "hide"],
-      ["only", "only these"],
-    ])}
-    ${select(
-      "sort",
-      "Sort by",
-      filter.sort,
-      boardSorts.map((sort) => [sort, sortNames[sort]]),
-      false,
-    )}
-    <button class="second">Show</button>
-  </form>`;
-}
+const currency: Field<string> = {
+  read: (typed) => (/^[a-z]{3}$/i.test(typed) ? typed.toLowerCase() : undefined),
+  wanted: "a currency such as usd",
+};
 
 const sortNames: Readonly<Record<BoardFilter["sort"], string>> = {
   retry: "next retry",
@@ -178,19 +147,36 @@ const sortNames: Readonly<Record<BoardFilter["sort"], string>> = {
   newest: "last decline",
 };
 
-const select = (
-  name: string,
-  label: string,
-  chosen: string | null,
-  options: readonly (readonly [value: string, text: string])[],
-  hasAll = true,
-): Html =>
-  html`<div>
-    <label for="${name}">${label}</label>
-    <select id="${name}" name="${name}">
-      ${hasAll && html`<option value="">all</option>`}
-      ${options.map(([value, text]) => html`<option value="${value}" ${value === chosen && selected}>${text}</option>`)}
-    </select>
-  </div>`;
+export const boardFilters = {
+  who: caseFilters.who,
+  stage: {
+    is: optional(oneOf(dunningStages)),
+    label: "Stage",
+    unset: "all",
+    choices: dunningStages.map((stage) => [stage, stageNames[stage]] as const),
+  },
+  currency: { is: optional(currency), label: "Currency", unset: "all" },
+  group: {
+    is: optional(oneOf(declineGroups)),
+    label: "Kind of decline",
+    unset: "all",
+    choices: declineGroups.map((group) => [group, groupNames[group].split(":", 1)[0] ?? group] as const),
+  },
+  snoozed: caseFilters.snoozed,
+  sort: {
+    is: withDefault(oneOf(boardSorts), "retry"),
+    label: "Sort by",
+    choices: boardSorts.map((sort) => [sort, sortNames[sort]] as const),
+  },
+};
 
-const selected: Html = html`selected`;
+/** `currencies`: those on the board. */
+export function renderFilters(query: URLSearchParams, currencies: readonly string[], problems: Problems = {}): Html {
+  const choices = currencies.map((code) => [code, code.toUpperCase()] as const);
+  return filterForm(
+    "/dunning",
+    query,
+    { ...boardFilters, currency: { ...boardFilters.currency, choices } },
+    { problems },
+  );
+}

@@ -6,13 +6,8 @@ import {
   requestOf,
 } from "../../../core/mirror/dunning/decline-groups.ts";
 import type { DeclinedRenewal } from "../../../core/mirror/dunning/renewals.ts";
-import {
-  type DunningSettings,
-  type DunningStage,
-  dunningStageOf,
-  dunningStages,
-} from "../../../core/mirror/dunning/stages.ts";
-import { isResting } from "../../../app/dashboard/elements/case.ts";
+import { type DunningSettings, type DunningStage, dunningStageOf } from "../../../core/mirror/dunning/stages.ts";
+import { type CaseFilter, isCaseShown } from "../../../app/dashboard/elements/case-filter.ts";
 
 /** A renewal as it stands on the board. */
 export interface BoardCard extends DeclinedRenewal {
@@ -25,10 +20,8 @@ export interface BoardCard extends DeclinedRenewal {
 
 export const boardSorts = ["retry", "amount", "attempts", "newest"] as const;
 
-export interface BoardFilter {
+export interface BoardFilter extends CaseFilter {
   stage: DunningStage | null;
-  who: "mine" | "unassigned" | null;
-  snoozed: "hide" | "only" | null;
   currency: string | null;
   group: DeclineGroup | null;
   sort: (typeof boardSorts)[number];
@@ -61,9 +54,7 @@ export function shownCards(
         (filter.stage === null || stage === filter.stage) &&
         (filter.group === null || group === filter.group) &&
         (filter.currency === null || currency === filter.currency) &&
-        (filter.who !== "mine" || current.assignee?.id === own) &&
-        (filter.who !== "unassigned" || current.assignee === null) &&
-        (filter.snoozed === null || isResting(current, now) === (filter.snoozed === "only")),
+        isCaseShown(current, filter, { own, now }),
     )
     .sort(orders[filter.sort]);
 }
@@ -84,21 +75,6 @@ const orders: Readonly<Record<BoardFilter["sort"], (a: BoardCard, b: BoardCard) 
   attempts: (a, b) => b.attempts - a.attempts || byRetry(a, b),
   newest: (a, b) => (b.lastDeclinedAt?.getTime() ?? 0) - (a.lastDeclinedAt?.getTime() ?? 0) || byRetry(a, b),
 };
-
-/** Unreadable parameters are left out. */
-export function filterOf(query: URLSearchParams): BoardFilter {
-  const one = <T extends string>(name: string, known: readonly T[]): T | null =>
-    known.find((each) => each === query.get(name)) ?? null;
-  const currency = query.get("currency") ?? "";
-  return {
-    stage: one("stage", dunningStages),
-    who: one("who", ["mine", "unassigned"]),
-    snoozed: one("snoozed", ["hide", "only"]),
-    currency: /^[a-z]{3}$/i.test(currency) ? currency.toLowerCase() : null,
-    group: one("group", declineGroups),
-    sort: one("sort", boardSorts) ?? "retry",
-  };
-}
 
 export const declineGroups: readonly DeclineGroup[] = [
   "soft",

@@ -4,6 +4,7 @@ import { caseRoutes } from "../../../app/dashboard/elements/case-routes.ts";
 import { recordPersonRead } from "../../../app/dashboard/elements/personal.ts";
 import { createSlowReads, slowMs } from "../../../app/dashboard/elements/slow-reads.ts";
 import type { PageGroup } from "../../../app/dashboard/page-group.ts";
+import { filtersIn } from "../../../app/list.ts";
 import { PageError, type Route } from "../../../app/dashboard/route.ts";
 import { customerNames } from "../../../core/mirror/customer-names.ts";
 import { findDeclinedOrders, mergedOrders } from "../../../core/mirror/dunning/declined-orders.ts";
@@ -12,8 +13,8 @@ import { readCase } from "../../../app/people/cases.ts";
 import { tallyhook } from "../../../platform/command-line.ts";
 import { oneLine } from "../../../platform/readable-text.ts";
 import { localTimeIn } from "../../../platform/local-time.ts";
-import { cardOf, filterOf, shownCards } from "./board.ts";
-import { renderBoard, visibleCards } from "./board-view.ts";
+import { cardOf, shownCards } from "./board.ts";
+import { boardFilters, renderBoard, renderFilters, visibleCards } from "./board-view.ts";
 import { renderFunnel } from "./funnel-view.ts";
 import { renderRenewal } from "./renewal-view.ts";
 import { type DunningParts, readCards, readRecovered, readUnpaid } from "./read-board.ts";
@@ -32,7 +33,9 @@ export function dunningPages(parts: DunningParts): PageGroup {
       access: "status:read",
       async answer(deps, { visitor, actor, query }) {
         const { db, clock, serviceClock, timeZone } = deps;
-        const filter = filterOf(query);
+        const title = "Dunning";
+        const { values: filter, problems } = filtersIn(boardFilters, query);
+        if (filter === null) return { kind: "page", title, status: 400, body: renderFilters(query, [], problems) };
         const month = monthIn(query.get("month"), serviceClock.now(), timeZone);
         const readFunnel = async () => (await parts.funnel?.(db, month, timeZone)) ?? null;
         // Past figures are cached where they are slow; unpaid renewals are read each time.
@@ -51,7 +54,7 @@ export function dunningPages(parts: DunningParts): PageGroup {
         if (names.size > 0) await recordPersonRead(db, actor, { kind: "page", id: "/dunning" });
         return {
           kind: "page",
-          title: "Dunning",
+          title,
           body: renderBoard({
             cards: shown,
             names,

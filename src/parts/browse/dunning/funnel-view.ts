@@ -1,21 +1,16 @@
 import type { CurrencyFunnel, Funnel } from "../../../core/mirror/dunning/funnel.ts";
 import { type Html, html } from "../../../platform/html.ts";
+import { filterForm } from "../../../app/dashboard/elements/filter-form.ts";
 import { money } from "../../../app/dashboard/elements/values.ts";
 import { table } from "../../../app/dashboard/elements/table.ts";
 
 /** The declines of a month, such as `2026-11`. */
 export function renderFunnel({ currencies, figures }: Funnel, month: string, query: URLSearchParams): Html {
+  const withMonth = new URLSearchParams(query);
+  withMonth.set("month", month);
   return html`<section class="funnel" aria-labelledby="funnel">
     <h2 id="funnel">Outcome of the declines of ${month}</h2>
-    <form class="filters" method="get" action="/dunning">
-      ${[...query].map(([name, value]) => name !== "month" && html`<input type="hidden" name="${name}" value="${value}" />`)}
-      <div>
-        <label for="month">Month of the first decline</label>
-        <input id="month" name="month" type="month" value="${month}" pattern="\\d{4}-\\d{2}" placeholder="2026-11" />
-      </div>
-      <button class="second">Show the month</button>
-    </form>
-    ${figures}
+    ${filterForm("/dunning", withMonth, { month: monthInput }, { does: "Show the month" })} ${figures}
     ${table(
       [
         { name: "Currency", cell: ({ currency }) => currency?.toUpperCase() ?? "unknown" },
@@ -37,6 +32,8 @@ export function renderFunnel({ currencies, figures }: Funnel, month: string, que
     )}
   </section>`;
 }
+
+const monthInput = { label: "Month of the first decline", unset: "2026-11", type: "month" } as const;
 
 const attempts = ["At the 2nd attempt", "At the 3rd", "At the 4th", "Later"];
 

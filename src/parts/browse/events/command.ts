@@ -2,56 +2,34 @@ import { isUtf8 } from "node:buffer";
 import type { Command } from "commander";
 import type { Knex } from "knex";
 import { tallyhook } from "../../../platform/command-line.ts";
-import { type FoundEvents, noEvent, pruning, replaying } from "./acts.ts";
+import { noEvent, pruning, replaying, type FoundEvents } from "./acts.ts";
+import { type EventFilters, eventList, searchOf } from "./event-list.ts";
 import { watchArrivals } from "../../../core/inbox/arrivals.ts";
 import { type EventState, eventStates } from "../../../core/inbox/claim.ts";
 import {
-  type EventFilter,
   type EventRow,
   countByState,
   findEvents,
-  listEvents,
   listEventsOf,
   listOpenEvents,
   seqsOfIds,
 } from "../../../core/inbox/queries.ts";
+import { type EventSearch, newestEvents } from "../../../core/inbox/search-events.ts";
 import { holdsRefusedText } from "../../../core/mirror/canonical.ts";
 import { UsageError } from "../../../platform/errors.ts";
 import { counted, linesWithoutControls } from "../../../platform/readable-text.ts";
-import { type Opened, parserOf, withDatabase } from "../../../app/cli/command.ts";
+import { flag } from "../../../app/people/fields.ts";
+import { type Opened, howMany, print, takeAll, withDatabase } from "../../../app/cli/command.ts";
 import { registerAct } from "../../../app/cli/act-command.ts";
-import { oneOf, wholeNumber } from "../../../app/people/fields.ts";
 import type { CliContext } from "../../../app/cli/context.ts";
 import { followSignal, printAsItComes } from "../../../app/cli/follow.ts";
 import { createProgress } from "../../../app/cli/progress.ts";
 import { type Columns, tableText } from "../../../app/cli/table.ts";
 
-interface ListOptions {
-  state?: EventState;
-  type?: string;
-  resource?: string;
-  limit: number;
-  follow?: boolean;
-  json?: boolean;
-}
-
 export function registerEvents(program: Command, context: CliContext): void {
   const events = program.command("events").description("the inbox: every webhook that arrived");
 
-  events
-    .command("list")
-    .description("list the newest events, without their payloads")
-    .option("--state <state>", `one of ${eventStates.join(", ")}`, parserOf(oneOf(eventStates)))
-    .option("--type <type>", "only of this type, such as order.succeeded")
-    .option("--resource <id>", "only about the object with this id")
-    .option("--limit <n>", "how many", parserOf(wholeNumber(1, 10_000)), 20)
-    .option(
-      "--follow",
-      "then print each new event until Ctrl-C: as it arrives, or once it has the wanted state or object",
-    )
-    .option("--json", "print JSON: one object, or with --follow one a line")
-    .addHelpText("after", `\nStates:\n${stateLines(eventStates)}`)
-    .action((options: ListOptions) => (options.follow === true ? follow(context, options) : list(context, options)));
+  registerEventList(events.command("list"), context);
 
   events
     .command("show")
@@ -109,19 +87,48 @@ const forTheRecord = { who: "script", says: "name of the person who does this, f
 
 const listHint = `"${tallyhook("events list")}" shows them.`;
 
-async function list(context: CliContext, options: ListOptions): Promise<void> {
-  const { rows, counts } = await withDatabase(context, "events", async ({ db }) => ({
-    rows: await listEvents(db, filterOf(options)),
-    counts: await countByState(db),
-  }));
-  if (options.json === true) {
-    context.stdout.write(`${JSON.stringify({ events: rows, counts })}\n`);
-    return;
-  }
+function registerEventList(command: Command, context: CliContext): void {
+  const inputOf = takeAll<EventFilters & { limit: number; follow: boolean }>(command, {
+    ...eventList.filters,
+    limit: howMany(20),
+    follow: {
+      is: flag,
+      flags: "--follow",
+      says: "then print each new event until Ctrl-C: as it arrives, or once it has the wanted state or object",
+    },
+  });
+  command
+    .description("list the newest events, without their payloads")
+    .option("--json", "print JSON: one object, or with --follow one a line")
+    .addHelpText("after", `\nStates:\n${stateLines(eventStates)}`)
+    .action(async ({ json = false }: { json?: boolean }) => {
+      const { limit, follow, ...filters } = inputOf();
+      const searched = ({ runtime }: Opened) => ({ search: searchOf(filters, runtime.config.timeZone), limit });
+      if (follow) {
+        const signal = followSignal(context);
+        const lineOf = json ? (row: EventRow) => JSON.stringify(row) : followedLine;
+        // `followEvents` itself reports that the database is unreachable.
+        const work = (opened: Opened) => followEvents(context, opened, searched(opened), { lineOf, signal });
+        return withDatabase(context, "events", work, "silent");
+      }
+      const { rows, counts } = await withDatabase(context, "events", async (opened) => {
+        const { search } = searched(opened);
+        return { rows: await newestEvents(opened.db, search, { limit }), counts: await countByState(opened.db) };
+      });
+      print(
+        context,
+        command,
+        () => listText(rows, counts),
+        () => ({ events: rows, counts }),
+      );
+    });
+}
+
+function listText(rows: readonly EventRow[], counts: Readonly<Record<EventState, number>>): string {
   const totals = Object.entries(counts).map(([name, n]) => `${name} ${n}`);
   const shownStates = eventStates.filter((state) => rows.some((row) => row.state === state));
   const legend = rows.length === 0 ? "No event matches.\n" : stateLines(shownStates);
-  context.stdout.write(`${tableText(columns, rows)}${legend}All events: ${totals.join(", ")}.\n`);
+  return `${tableText(columns, rows)}${legend}All events: ${totals.join(", ")}.\n`;
 }
 
 /** The meaning of each state, and the remedy. */
@@ -136,21 +143,6 @@ const stateMeanings: Readonly<Record<EventState, string>> = {
 
 function stateLines(states: readonly EventState[]): string {
   return states.map((state) => `  ${state.padEnd(8)}  ${stateMeanings[state]}\n`).join("");
-}
-
-const filterOf = ({ limit, state, type, resource }: ListOptions): EventFilter => ({
-  limit,
-  ...(state === undefined ? {} : { state }),
-  ...(type === undefined ? {} : { type }),
-  ...(resource === undefined ? {} : { resourceId: resource }),
-});
-
-async function follow(context: CliContext, options: ListOptions): Promise<void> {
-  const signal = followSignal(context);
-  const lineOf = options.json === true ? (row: EventRow) => JSON.stringify(row) : followedLine;
-  // `followEvents` itself reports that the database is unreachable.
-  const work = (opened: Opened) => followEvents(context, opened, filterOf(options), { lineOf, signal });
-  await withDatabase(context, "events", work, "silent");
 }
 
 const followedLine = (row: EventRow): string => {
@@ -225,17 +217,17 @@ const maxUndecided = 20_000;
 export async function followEvents(
   output: Pick<CliContext, "stdout" | "stderr">,
   { db }: { db: Knex },
-  filter: EventFilter,
+  { search, limit }: { search: EventSearch; limit: number },
   { lineOf, signal }: { lineOf: (row: EventRow) => string; signal: AbortSignal },
 ): Promise<void> {
   const arrivals = await watchArrivals(db);
   // Read before the newest, so that an event completed between the two reads is in one of them.
   const open = await listOpenEvents(db, maxUndecided);
-  const newest = (await listEvents(db, filter)).filter(({ seq }) => arrivals.wasThere(seq));
+  const newest = (await newestEvents(db, search, { limit })).filter(({ seq }) => arrivals.wasThere(seq));
   const first = newest.toReversed();
   const isPrinted = new Set(newest.map(({ seq }) => seq));
   let undecided = open
-    .filter((row) => mayMatchLater(row, filter))
+    .filter((row) => mayMatchLater(row, search))
     .map(({ seq }) => seq)
     .filter((seq) => arrivals.wasThere(seq) && !isPrinted.has(seq));
 
@@ -243,14 +235,14 @@ export async function followEvents(
     const came = await arrivals.next();
     undecided = [...undecided, ...came].slice(-maxUndecided);
     const known = await listEventsOf(db, undecided);
-    undecided = known.filter((row) => mayMatchLater(row, filter)).map(({ seq }) => seq);
-    return { rows: known.filter((row) => matches(row, filter)), more: came.length > 0 };
+    undecided = known.filter((row) => mayMatchLater(row, search)).map(({ seq }) => seq);
+    return { rows: known.filter((row) => matches(row, search)), more: came.length > 0 };
   }
 
   await printAsItComes(output, { first, look, lineOf, signal });
 }
 
-const matches = (row: EventRow, { state, type, resourceId }: EventFilter): boolean =>
+const matches = (row: EventRow, { state, type, resourceId }: EventSearch): boolean =>
   (state === undefined || row.state === state) &&
   (type === undefined || row.type === type) &&
   (resourceId === undefined || row.resource_id === resourceId);
@@ -259,9 +251,9 @@ const matches = (row: EventRow, { state, type, resourceId }: EventFilter): boole
  * It does not match yet. A worker will still set the state and the object of an event that is not completed. The type
  * never changes.
  */
-const mayMatchLater = (row: EventRow, filter: EventFilter): boolean =>
-  !matches(row, filter) &&
-  (filter.type === undefined || row.type === filter.type) &&
+const mayMatchLater = (row: EventRow, search: EventSearch): boolean =>
+  !matches(row, search) &&
+  (search.type === undefined || row.type === search.type) &&
   (row.state === "received" || row.state === "failed");
 
 /**

@@ -4,16 +4,17 @@ import { pausing, resuming } from "../dispatch/acts.ts";
 import { readHandlersHealth } from "../dispatch/handler-health.ts";
 import { readDownHosts } from "../dispatch/handler-hosts.ts";
 import { type HandlerRow, readHandlers } from "../dispatch/manage-handlers.ts";
-import { type RunState, listRuns, readOpenRuns, runStates } from "../dispatch/open-runs.ts";
+import { type RunState, listRuns, readOpenRuns } from "../dispatch/open-runs.ts";
 import { readAudit, recordAct } from "../../../app/people/audit.ts";
 import { type Html, html } from "../../../platform/html.ts";
 import { inTransaction } from "../../../platform/postgres/transactions.ts";
 import { actRoute } from "../../../app/dashboard/act-route.ts";
 import type { PageGroup } from "../../../app/dashboard/page-group.ts";
+import { filtersIn } from "../../../app/list.ts";
 import { pageOf } from "../../../app/dashboard/elements/paging.ts";
 import { mayReadTexts } from "../../../app/dashboard/elements/personal.ts";
 import { type PageDeps, PageError, type PageRequest, type Route } from "../../../app/dashboard/route.ts";
-import { renderHandler } from "./handler-view.ts";
+import { renderHandler, runFilters } from "./handler-view.ts";
 import { renderHandlers } from "./list-view.ts";
 import {
   type RecipientKinds,
@@ -72,15 +73,17 @@ const handlerRoutes = (kinds: RecipientKinds): readonly Route[] => [
       const { query, visitor } = request;
       const words = requireWords(request, kinds);
       const recipient = nameIn(request);
+      const { values, problems } = filtersIn(runFilters, query);
       const [[row], healths, runs] = await Promise.all([
         readHandlers(db, recipient),
         readHandlersHealth(db, { most: mostInHealth }),
-        readRuns(db, recipient, query),
+        values && readRuns(db, recipient, values.state, query.get("after") ?? ""),
       ]);
       if (row === undefined) throw unknown(words.name);
       await recordReasonRead(db, request, [row], { kind: "handler", id: recipient });
       return {
         kind: "page",
+        status: runs === null ? 400 : 200,
         title: `${words.noun === "handler" ? "Handler" : "Destination"} ${words.name}`,
         body: renderHandler({
           row,
@@ -88,6 +91,7 @@ const handlerRoutes = (kinds: RecipientKinds): readonly Route[] => [
           health: healths.find(({ name }) => name === row.name) ?? null,
           pausedBy: await pauserOf(db, row),
           runs,
+          problems: problems ?? {},
           query,
           mayWrite: visitor.permissions.has("handler:write"),
           readsTexts: mayReadTexts(visitor.permissions),
@@ -157,13 +161,11 @@ async function recordReasonRead(
 }
 
 /** Without a state, the first runs of all, the dead first, in the command's order. */
-async function readRuns(db: Knex, handler: string, query: URLSearchParams) {
-  const state: RunState | undefined = runStates.find((known) => known === query.get("state"));
+async function readRuns(db: Knex, handler: string, state: RunState | null, after: string) {
   const limit = pageSize + 1;
-  if (state === undefined) {
+  if (state === null) {
     return pageOf(await readOpenRuns(db, { handler, limit }), pageSize, ({ seq }) => seq);
   }
-  const after = query.get("after") ?? "";
   return pageOf(await listRuns(db, { handler, state, after, limit }), pageSize, ({ place }) => place);
 }
 

@@ -5,7 +5,9 @@ import { type ListedRun, type OpenRunRow, mostHeldUp, runStates } from "../dispa
 import { shortLine } from "../../../platform/free-text.ts";
 import { type Html, html } from "../../../platform/html.ts";
 import { decidedOn } from "../../../app/dashboard/elements/decided-on.ts";
-import { type Tone, outside, shortId, state, time } from "../../../app/dashboard/elements/values.ts";
+import { type Problems, filterForm } from "../../../app/dashboard/elements/filter-form.ts";
+import { oneOf, optional } from "../../../app/people/fields.ts";
+import { shortId, outside, type Tone, state, time } from "../../../app/dashboard/elements/values.ts";
 import { type PageOf, withQuery } from "../../../app/dashboard/elements/paging.ts";
 import { table } from "../../../app/dashboard/elements/table.ts";
 import { behindText } from "./list-view.ts";
@@ -17,7 +19,9 @@ export interface HandlerPage {
   health: HandlerHealth | null;
   /** The person who paused it on the dashboard; null where it runs, or was paused on the command line. */
   pausedBy: string | null;
-  runs: PageOf<OpenRunRow | ListedRun>;
+  /** Null: the filter could not be read. */
+  runs: PageOf<OpenRunRow | ListedRun> | null;
+  problems: Problems;
   query: URLSearchParams;
   mayWrite: boolean;
   readsTexts: boolean;
@@ -105,60 +109,60 @@ const filterWords: Readonly<Record<(typeof runStates)[number], string>> = {
   waiting: "waiting and running",
 };
 
+export const runFilters = {
+  state: {
+    is: optional(oneOf(runStates)),
+    label: "State",
+    unset: "all, the dead first",
+    choices: runStates.map((name) => [name, filterWords[name]] as const),
+  },
+};
+
 function renderRuns(page: HandlerPage): Html {
-  const { row, words, runs, query, mayWrite, timeZone } = page;
+  const { row, words, runs, query, problems, mayWrite, timeZone } = page;
   const path = recipientPath(row.name);
-  return html`<form class="filters" method="get" action="${path}" role="search">
-      <div>
-        <label for="state">State</label>
-        <select id="state" name="state">
-          <option value="">all, the dead first</option>
-          ${runStates.map((name) => html`<option value="${name}" ${name === query.get("state") && selected}>${filterWords[name]}</option>`)}
-        </select>
-      </div>
-      <button class="second">Show</button>
-    </form>
-    ${table<OpenRunRow>(
-      [
-        { name: "Number", kind: "number", cell: ({ seq }) => seq },
-        {
-          name: "Object",
-          cell: (run) =>
-            html`${objectLink(run)}
-              <p class="hint">${outside(run.kind, 80)}</p>`,
-        },
-        { name: "State", cell: (run) => runState(run) },
-        {
-          name: "Attempts",
-          kind: "number",
-          cell: ({ attempts, postponed }) =>
-            html`${attempts}${postponed > 0 && html`<p class="hint">put off ${postponed} times</p>`}`,
-        },
-        { name: "Error", cell: ({ error }) => renderError(error, words) },
-        {
-          name: "Failed, and next",
-          cell: ({ failed_at: failed, due_at: due }) =>
-            html`${failed !== null && html`<p>${time(failed, timeZone)}</p>`}
-            ${due !== null && html`<p class="hint">next ${time(due, timeZone)}</p>`}`,
-        },
-        { name: "Holds up", kind: "number", cell: ({ holds_up: n }) => countText(n, mostHeldUp) },
-        ...(mayWrite ? [{ name: "Do", cell: (run: OpenRunRow) => renderRunActions(run, path) }] : []),
-      ],
-      runs.rows,
+  const form = filterForm(path, query, runFilters, { problems });
+  if (runs === null) return form;
+  return html`${form}
+  ${table<OpenRunRow>(
+    [
+      { name: "Number", kind: "number", cell: ({ seq }) => seq },
       {
-        caption: `${words.items.charAt(0).toUpperCase()}${words.items.slice(1)} that it has not done`,
-        empty: query.has("state")
-          ? html`None is in this state. <a href="${path}">Show all</a>`
-          : html`It has done all that it has read.`,
+        name: "Object",
+        cell: (run) =>
+          html`${objectLink(run)}
+            <p class="hint">${outside(run.kind, 80)}</p>`,
       },
-    )}
-    ${renderMore(page, path)}`;
+      { name: "State", cell: (run) => runState(run) },
+      {
+        name: "Attempts",
+        kind: "number",
+        cell: ({ attempts, postponed }) =>
+          html`${attempts}${postponed > 0 && html`<p class="hint">put off ${postponed} times</p>`}`,
+      },
+      { name: "Error", cell: ({ error }) => renderError(error, words) },
+      {
+        name: "Failed, and next",
+        cell: ({ failed_at: failed, due_at: due }) =>
+          html`${failed !== null && html`<p>${time(failed, timeZone)}</p>`}
+          ${due !== null && html`<p class="hint">next ${time(due, timeZone)}</p>`}`,
+      },
+      { name: "Holds up", kind: "number", cell: ({ holds_up: n }) => countText(n, mostHeldUp) },
+      ...(mayWrite ? [{ name: "Do", cell: (run: OpenRunRow) => renderRunActions(run, path) }] : []),
+    ],
+    runs.rows,
+    {
+      caption: `${words.items.charAt(0).toUpperCase()}${words.items.slice(1)} that it has not done`,
+      empty: query.has("state")
+        ? html`None is in this state. <a href="${path}">Show all</a>`
+        : html`It has done all that it has read.`,
+    },
+  )}
+  ${renderMore(runs, page, path)}`;
 }
 
-const selected: Html = html`selected`;
-
 /** Without a state the first ones are shown, as the command does. */
-function renderMore({ runs, query, words }: HandlerPage, path: string): Html | null {
+function renderMore(runs: PageOf<unknown>, { query, words }: HandlerPage, path: string): Html | null {
   if (!query.has("state")) {
     return runs.older === null
       ? null

@@ -4,38 +4,33 @@ import { UsageError } from "../../../platform/errors.ts";
 import { moneyText } from "../../../platform/money.ts";
 import { withoutControls } from "../../../platform/readable-text.ts";
 import { acknowledgingFinding } from "../acts.ts";
-import { type FindingRow, countFindings, findFinding, findingStates, listFindings } from "../findings/findings.ts";
-import { flag, oneOf, optional, rowNumber } from "../../../app/people/fields.ts";
+import { type FindingRow, countFindings, findFinding } from "../findings/findings.ts";
+import { findingList } from "../findings/finding-list.ts";
+import { flag, rowNumber } from "../../../app/people/fields.ts";
 import { registerAct } from "../../../app/cli/act-command.ts";
-import { howMany, registerReading } from "../../../app/cli/command.ts";
+import { registerReading } from "../../../app/cli/command.ts";
 import type { CliContext } from "../../../app/cli/context.ts";
-import { type Columns, fieldsText, tableText } from "../../../app/cli/table.ts";
+import { registerList } from "../../../app/cli/list-command.ts";
+import { type Columns, fieldsText } from "../../../app/cli/table.ts";
 
 export function registerFindings(program: Command, context: CliContext): void {
   const findings = program
     .command("findings")
     .description("differences and broken invariants that reconciliation found");
 
-  registerReading(findings.command("list").description("list the open findings, the most severe first"), context, {
-    takes: {
-      state: {
-        is: optional(oneOf(findingStates)),
-        flags: "--state <state>",
-        says: `only in this state: ${findingStates.join(", ")}`,
-      },
-      all: { is: flag, flags: "--all", says: "in every state", conflicts: "state" },
-      limit: howMany(50),
+  registerList(findings.command("list").description("list the open findings, the most severe first"), context, {
+    list: findingList,
+    columns,
+    short: {
+      takes: { all: { is: flag, flags: "--all", says: "in every state, the newest first", conflicts: "state" } },
+      means: ({ all }) => (all ? { state: "any" as const } : {}),
     },
-    async read({ db }, { state, all, limit }) {
-      const one = state === null ? (["open", "reopened"] as const) : [state];
-      const rows = await listFindings(db, { states: all ? findingStates : one, limit });
-      return { findings: rows, counts: await countFindings(db) };
-    },
-    text({ findings: rows, counts }) {
+    more: countFindings,
+    text(counts) {
       const totals = Object.entries(counts).map(([name, n]) => `${name} ${n}`);
-      return `${tableText(columns, rows)}All findings: ${totals.join(", ")}.\n`;
+      return `All findings: ${totals.join(", ")}.\n`;
     },
-    json: (found) => found,
+    json: (found, counts) => ({ findings: found, counts }),
   });
 
   registerReading(findings.command("show").description("show one finding with its evidence"), context, {

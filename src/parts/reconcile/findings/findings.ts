@@ -243,19 +243,6 @@ export const findingColumns: readonly string[] = [
   "first_seen last_seen healed_at ack_by ack_at ack_note run",
 ].flatMap((names) => names.split(" "));
 
-/** Lists findings by severity, the newest of each first. */
-export function listFindings(
-  db: Knex,
-  { states, limit }: { states: readonly FindingState[]; limit: number },
-): Promise<FindingRow[]> {
-  return db("reconcile.findings")
-    .select<FindingRow[]>([...findingColumns])
-    .select(db.raw("evidence->>'mode' as mode"))
-    .whereIn("state", [...states])
-    .orderByRaw("array_position(array['critical', 'high', 'warning'], severity), last_seen desc, id")
-    .limit(limit);
-}
-
 /** Null where no finding has this id. `isLocked`: no other transaction can change it until this one ends. */
 export async function findFinding(
   db: Knex,

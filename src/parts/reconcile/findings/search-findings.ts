@@ -14,14 +14,14 @@ import {
 
 export interface FindingFilter {
   states: readonly FindingState[];
-  severity?: Severity | undefined;
-  class?: FindingClass | undefined;
-  resource?: string | undefined;
+  severity?: Severity | null;
+  class?: FindingClass | null;
+  resource?: string | null;
   /** An object's id, or an order's number: that finds the order and its transactions. */
-  object?: string | undefined;
+  object?: string | null;
   /** Only findings that this run saw last. */
-  run?: number | undefined;
-  ids?: readonly string[] | undefined;
+  run?: number | null;
+  ids?: readonly string[] | null;
 }
 
 /** The start of a page: after the row with these values. */
@@ -36,35 +36,43 @@ export interface FindingCursor {
  */
 export function searchFindings(
   db: Knex,
-  filter: FindingFilter,
-  { after, limit }: { after?: FindingCursor | undefined; limit: number },
+  {
+    states,
+    severity = null,
+    class: kind = null,
+    resource = null,
+    object = null,
+    run = null,
+    ids = null,
+  }: FindingFilter,
+  { after = null, limit }: { after?: FindingCursor | null; limit: number },
 ): Promise<FindingRow[]> {
-  const isBoard = !filter.states.includes("healed");
+  const isBoard = !states.includes("healed");
   const query = db("reconcile.findings as f")
     .select<FindingRow[]>(findingColumns.map((name) => `f.${name}`))
     .select(db.raw("f.evidence->>'mode' as mode"))
-    .whereIn("f.state", [...filter.states])
+    .whereIn("f.state", [...states])
     .orderByRaw(isBoard ? `${rank}, f.id desc` : "f.id desc")
     .limit(limit);
   // Lets PostgreSQL use the index of unhealed findings.
   if (isBoard) void query.whereRaw("f.state <> 'healed'");
-  if (filter.severity !== undefined) void query.where("f.severity", filter.severity);
-  if (filter.class !== undefined) void query.where("f.class", filter.class);
-  if (filter.resource !== undefined) void query.where("f.resource", filter.resource);
-  if (filter.run !== undefined) void query.where("f.run", filter.run);
-  if (filter.ids !== undefined) void query.whereRaw("f.id = any(?::bigint[])", [[...filter.ids]]);
-  if (filter.object !== undefined) {
+  if (severity !== null) void query.where("f.severity", severity);
+  if (kind !== null) void query.where("f.class", kind);
+  if (resource !== null) void query.where("f.resource", resource);
+  if (run !== null) void query.where("f.run", run);
+  if (ids !== null) void query.whereRaw("f.id = any(?::bigint[])", [[...ids]]);
+  if (object !== null) {
     void query.whereRaw(
       `f.object_id = any(array(
         select cast(:object as text)
         union all select o.id from mirror.orders o where o.order_number = :object
         union all select t.id from mirror.transactions t join mirror.orders o on o.id = t.order_id
           where o.order_number = :object))`,
-      { object: filter.object },
+      { object },
     );
   }
-  if (after !== undefined && !isBoard) void query.where("f.id", "<", after.id);
-  if (after !== undefined && isBoard) {
+  if (after !== null && !isBoard) void query.where("f.id", "<", after.id);
+  if (after !== null && isBoard) {
     void query.whereRaw(`(${rank}, -f.id) > (?, -?::bigint)`, [severities.indexOf(after.severity) + 1, after.id]);
   }
   return query;

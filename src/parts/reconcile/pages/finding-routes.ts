@@ -1,63 +1,58 @@
 import type { Knex } from "knex";
 import { recordAct } from "../../../app/people/audit.ts";
-import { type Subject, assignedTo, listAssignees, readCases } from "../../../app/people/cases.ts";
-import { quoted, tallyhook } from "../../../platform/command-line.ts";
+import { type Subject, listAssignees, readCases } from "../../../app/people/cases.ts";
+import { tallyhook } from "../../../platform/command-line.ts";
 import { type Html, html } from "../../../platform/html.ts";
 import { inTransaction } from "../../../platform/postgres/transactions.ts";
 import { acknowledgingFinding, findingNamed } from "../acts.ts";
-import { slicedResources } from "../coverage/slice.ts";
-import { type FindingRow, findingClasses, severities } from "../findings/findings.ts";
+import { type FindingRow, findingClasses } from "../findings/findings.ts";
+import { findingList } from "../findings/finding-list.ts";
 import { withoutPersonalEvidence } from "../findings/redact-findings.ts";
-import {
-  type FindingCursor,
-  type FindingFilter,
-  findingVersion,
-  searchFindings,
-  sumOpenFindings,
-} from "../findings/search-findings.ts";
+import { findingVersion, sumOpenFindings } from "../findings/search-findings.ts";
 import { actRoute } from "../../../app/dashboard/act-route.ts";
 import { readCaseView, renderCase } from "../../../app/dashboard/elements/case.ts";
 import { caseRoutes } from "../../../app/dashboard/elements/case-routes.ts";
-import { pageOf } from "../../../app/dashboard/elements/paging.ts";
-import { PageError, type Route, type Visitor } from "../../../app/dashboard/route.ts";
+import { listRoute } from "../../../app/dashboard/list-route.ts";
+import { type PageDeps, PageError, type PageRequest, type Route } from "../../../app/dashboard/route.ts";
 import { renderFinding } from "./finding-view.ts";
-import { renderFindings, shownStates } from "./findings-view.ts";
+import { renderFindings, renderSums } from "./findings-view.ts";
 import { framed } from "./frame.ts";
-
-const pageSize = 50;
+import { className } from "./words.ts";
 
 const findingPath = "/reconciliation/findings/:id";
 
-export const findingRoutes: readonly Route[] = [
-  {
-    method: "GET",
-    path: "/reconciliation/findings",
-    access: "status:read",
-    async answer({ db, serviceClock, timeZone }, { query, visitor }) {
-      const filter = await filterOf(db, query, visitor);
-      const after = cursorOf(query.get("before"));
-      const [rows, open, assignees] = await Promise.all([
-        searchFindings(db, filter, { after, limit: pageSize + 1 }),
-        sumOpenFindings(db),
-        listAssignees(db),
-      ]);
-      const seesPersons = visitor.permissions.has("person:read");
-      const findings = pageOf(
-        seesPersons ? rows : rows.map(withoutPersonalEvidence),
-        pageSize,
-        ({ severity, id }) => `${severity}.${id}`,
-      );
-      const ids = findings.rows.map(({ id }) => id);
-      const cases = await readCases(db, "finding", ids);
-      const now = serviceClock.now();
-      return {
-        kind: "page",
-        title: "Findings",
-        body: framed("Findings", renderFindings({ findings, open, cases, assignees, query, timeZone, now })),
-        command: commandOf(filter),
-      };
-    },
+const board = listRoute({
+  list: findingList,
+  title: "Findings",
+  access: "status:read",
+  head: async ({ db }) => framed("Findings", renderSums(await sumOpenFindings(db))),
+  async choices({ db }, { visitor }) {
+    const own = String(visitor.session.accountId);
+    const others = (await listAssignees(db)).filter(({ id }) => String(id) !== own);
+    return {
+      class: findingClasses.map((name) => [name, className(name)]),
+      with: [[own, "me"], ...others.map(({ id, email }) => [String(id), email] as const)],
+    };
   },
+  async table(rows, { db, serviceClock }, { query, visitor }) {
+    const ids = rows.map(({ id }) => id);
+    return renderFindings(visitor.permissions.has("person:read") ? rows : rows.map(withoutPersonalEvidence), {
+      cases: await readCases(db, "finding", ids),
+      query,
+      now: serviceClock.now(),
+    });
+  },
+});
+
+/** `with=me` in an address means the account of the visitor. */
+function withOwnNumber(request: PageRequest): PageRequest {
+  const query = new URLSearchParams(request.query);
+  if (query.get("with") === "me") query.set("with", String(request.visitor.session.accountId));
+  return { ...request, query };
+}
+
+export const findingRoutes: readonly Route[] = [
+  { ...board, answer: (deps: PageDeps, request: PageRequest) => board.answer(deps, withOwnNumber(request)) },
   {
     method: "GET",
     path: "/reconciliation/findings/:id",
@@ -129,41 +124,4 @@ function findingNow(now: unknown): Html {
     It is ${finding.state} now${finding.ack_by !== null && `, by ${finding.ack_by}`}, and names
     ${finding.differences.length} fields.
   </p>`;
-}
-
-/** Unreadable parameters are left out. One statement where the filter names a person. */
-async function filterOf(db: Knex, query: URLSearchParams, { session }: Visitor): Promise<FindingFilter> {
-  const text = (name: string) => query.get(name)?.trim().slice(0, 255) ?? "";
-  const one = <T extends string>(names: readonly T[], name: string): T | undefined =>
-    names.find((known) => known === text(name));
-  const stateName = text("state");
-  const states = Object.hasOwn(shownStates, stateName)
-    ? shownStates[stateName as keyof typeof shownStates]
-    : shownStates[""];
-  const person = text("with") === "me" ? String(session.accountId) : text("with");
-  const run = text("run");
-  return {
-    states,
-    severity: one(severities, "severity"),
-    class: one(findingClasses, "class"),
-    resource: one(slicedResources, "list"),
-    object: text("object") === "" ? undefined : text("object"),
-    run: /^\d{1,15}$/.test(run) ? Number(run) : undefined,
-    ids: /^\d{1,15}$/.test(person) ? await assignedTo(db, "finding", Number(person)) : undefined,
-  };
-}
-
-function cursorOf(text: string | null): FindingCursor | undefined {
-  const [, name, id] = /^([a-z]+)\.(\d{1,15})$/.exec(text ?? "") ?? [];
-  const severity = severities.find((known) => known === name);
-  return severity === undefined || id === undefined ? undefined : { severity, id };
-}
-
-function commandOf({ states, object }: FindingFilter): string {
-  if (object !== undefined) return tallyhook(`findings list --all | grep ${quoted(object)}`);
-  if (states.length > 2) return tallyhook("findings list --all");
-  const [state] = states;
-  return states.length === 1 && state !== undefined
-    ? tallyhook(`findings list --state ${state}`)
-    : tallyhook("findings list");
 }

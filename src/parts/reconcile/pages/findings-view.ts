@@ -2,39 +2,22 @@ import { tallyhook } from "../../../platform/command-line.ts";
 import { type Html, html } from "../../../platform/html.ts";
 import { counted, durationText, withoutControls } from "../../../platform/readable-text.ts";
 import type { Case } from "../../../app/people/cases.ts";
-import { type FindingRow, findingClasses, findingStates, severities } from "../findings/findings.ts";
+import type { FindingRow } from "../findings/findings.ts";
 import type { OpenFindings } from "../findings/search-findings.ts";
-import { slicedResources } from "../coverage/slice.ts";
-import { money, severityState, shortId, state } from "../../../app/dashboard/elements/values.ts";
-import { type PageOf, pager } from "../../../app/dashboard/elements/paging.ts";
+import { money, shortId, severityState, state } from "../../../app/dashboard/elements/values.ts";
 import { table } from "../../../app/dashboard/elements/table.ts";
-import { choice } from "./runs-view.ts";
 import { amountsOf } from "./trust.ts";
-import { className, findingTitle, stateTones } from "./words.ts";
+import { findingTitle, stateTones } from "./words.ts";
 
-export interface FindingsPage {
-  findings: PageOf<FindingRow>;
-  open: readonly OpenFindings[];
+interface FindingsTable {
   cases: ReadonlyMap<string, Case>;
-  assignees: readonly { id: number; email: string }[];
   query: URLSearchParams;
-  timeZone: string;
   /** Service time. */
   now: Date;
 }
 
-/** The states that a board shows, by what its filter names. */
-export const shownStates = {
-  "": ["open", "reopened"],
-  acknowledged: ["acknowledged"],
-  healed: ["healed"],
-  any: findingStates,
-} as const;
-
-export function renderFindings(page: FindingsPage): Html {
-  const { findings, open, query, cases } = page;
-  return html`${renderSums(open)}${renderFilters(page)}
-  ${table<FindingRow>(
+export function renderFindings(findings: readonly FindingRow[], { cases, query, now }: FindingsTable): Html {
+  return table<FindingRow>(
     [
       {
         name: "Finding",
@@ -49,7 +32,7 @@ export function renderFindings(page: FindingsPage): Html {
       {
         name: "Age",
         kind: "number",
-        cell: (finding) => ageOf(finding, page.now),
+        cell: (finding) => ageOf(finding, now),
       },
       { name: "With", cell: ({ id }) => cases.get(id)?.assignee?.email ?? "nobody" },
       {
@@ -57,19 +40,18 @@ export function renderFindings(page: FindingsPage): Html {
         cell: (finding) => state(finding.state, stateTones[finding.state]),
       },
     ],
-    findings.rows,
+    findings,
     {
       caption: ["any", "healed"].includes(query.get("state") ?? "") ? "Newest first" : "The most severe first",
       empty: query.size === 0 ? noneOpen : noneMatches,
     },
-  )}
-  ${pager("/reconciliation/findings", query, findings.older)}`;
+  );
 }
 
 const noneOpen = html`No open finding. Runs list their findings here: <code>${tallyhook("reconcile")}</code>`;
 const noneMatches = html`No finding matches. <a href="/reconciliation/findings">Show the open ones</a>`;
 
-function renderSums(open: readonly OpenFindings[]): Html {
+export function renderSums(open: readonly OpenFindings[]): Html {
   const left = open.filter(({ isAcknowledged }) => !isAcknowledged);
   const n = left.reduce((all, row) => all + row.n, 0);
   const drift = left.filter((row) => row.isDrift).reduce((all, row) => all + row.n, 0);
@@ -83,52 +65,6 @@ function renderSums(open: readonly OpenFindings[]): Html {
     }${amounts.length > 0 && `; at risk: ${amounts.join(", ")}`}${accepted > 0 && `; ${accepted} acknowledged`}.
   </p>`;
 }
-
-function renderFilters({ query, assignees }: FindingsPage): Html {
-  return html`<form class="filters" method="get" action="/reconciliation/findings" role="search">
-    <div>
-      <label for="state">State</label>
-      <select id="state" name="state">
-        ${Object.keys(shownStates).map(
-          (name) =>
-            html`<option value="${name}" ${name === (query.get("state") ?? "") && selected}>
-              ${name === "" ? "open" : name}
-            </option>`,
-        )}
-      </select>
-    </div>
-    ${choice("severity", "Severity", severities, query)}
-    <div>
-      <label for="class">What</label>
-      <select id="class" name="class">
-        <option value="">all</option>
-        ${findingClasses.map(
-          (name) =>
-            html`<option value="${name}" ${name === query.get("class") && selected}>${className(name)}</option>`,
-        )}
-      </select>
-    </div>
-    ${choice("list", "List", slicedResources, query)}
-    <div>
-      <label for="object">Object or order number</label>
-      <input id="object" name="object" value="${query.get("object") ?? ""}" />
-    </div>
-    <div>
-      <label for="with">With</label>
-      <select id="with" name="with">
-        <option value="">anybody</option>
-        <option value="me" ${query.get("with") === "me" && selected}>me</option>
-        ${assignees.map(
-          ({ id, email }) =>
-            html`<option value="${id}" ${String(id) === query.get("with") && selected}>${email}</option>`,
-        )}
-      </select>
-    </div>
-    <button class="second">Show</button>
-  </form>`;
-}
-
-const selected: Html = html`selected`;
 
 export const severityOf = ({ severity, mode }: FindingRow): Html =>
   html`${severityState(severity)}${mode === "observe" && html` <span class="hint">observed only</span>`}`;

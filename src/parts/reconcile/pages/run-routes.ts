@@ -7,11 +7,11 @@ import { ordering, withdrawing } from "../runs/order-acts.ts";
 import { type LeaseHolder, readRunLease } from "../runs/run-lease.ts";
 import { type RunOrder, lastOrder, openOrder, orderTakers } from "../runs/run-orders.ts";
 import { actRoute } from "../../../app/dashboard/act-route.ts";
+import { filtersIn } from "../../../app/list.ts";
 import { pageOf } from "../../../app/dashboard/elements/paging.ts";
 import { PageError, type Route } from "../../../app/dashboard/route.ts";
 import { framed } from "./frame.ts";
-import { type Ordering, renderRun, renderRuns } from "./runs-view.ts";
-import { kindMeanings, runTones } from "./words.ts";
+import { type Ordering, renderRun, renderRuns, runFilters } from "./runs-view.ts";
 
 const pageSize = 50;
 
@@ -25,20 +25,14 @@ export const runRoutes = (nextRun: NextRun): readonly Route[] => [
     access: "status:read",
     async answer({ db, clock, timeZone }, { query, visitor }) {
       const now = clock.now();
-      const before = query.get("before") ?? "";
-      const kind = oneOf(kindMeanings, query.get("kind"));
-      const state = oneOf(runTones, query.get("state"));
+      const { values, problems } = filtersIn(runFilters, query);
       const [rows, ordering] = await Promise.all([
-        listRuns(db, {
-          kind,
-          state,
-          before: /^\d{1,15}$/.test(before) ? Number(before) : undefined,
-          limit: pageSize + 1,
-        }),
+        values && listRuns(db, { ...values, limit: pageSize + 1 }),
         readOrdering(db, nextRun(now)),
       ]);
       const body = renderRuns({
-        runs: pageOf(rows, pageSize, ({ id }) => id),
+        runs: rows && pageOf(rows, pageSize, ({ id }) => id),
+        problems: problems ?? {},
         query,
         ordering,
         mayRun: visitor.permissions.has("reconcile:run"),
@@ -48,6 +42,7 @@ export const runRoutes = (nextRun: NextRun): readonly Route[] => [
       return {
         kind: "page",
         title: "Runs",
+        status: rows === null ? 400 : 200,
         body: framed("Runs", body),
         command: tallyhook("reconcile"),
       };
@@ -125,6 +120,3 @@ async function currentHolder(db: Knex): Promise<LeaseHolder | null> {
   const holder = await readRunLease(db);
   return holder === null || holder.isOver ? null : holder;
 }
-
-const oneOf = <Name extends string>(names: Readonly<Record<Name, unknown>>, text: string | null): Name | undefined =>
-  text !== null && Object.hasOwn(names, text) ? (text as Name) : undefined;

@@ -4,9 +4,13 @@ import { moneyText } from "../../../platform/money.ts";
 import { counted, durationText, withoutControls } from "../../../platform/readable-text.ts";
 import { sum } from "../runs/finish-run.ts";
 import type { RunRow, RunSlice } from "../runs/list-runs.ts";
+import { runKinds, runStates } from "../runs/runs.ts";
 import type { LeaseHolder } from "../runs/run-lease.ts";
 import type { OrderTakers, RunOrder } from "../runs/run-orders.ts";
 import type { WaitingRechecks } from "../recheck/rechecks.ts";
+import { before } from "../../../app/list.ts";
+import { oneOf, optional } from "../../../app/people/fields.ts";
+import { type Problems, filterForm } from "../../../app/dashboard/elements/filter-form.ts";
 import { decidedOn } from "../../../app/dashboard/elements/decided-on.ts";
 import { type PageOf, pager } from "../../../app/dashboard/elements/paging.ts";
 import { state, time, timeText } from "../../../app/dashboard/elements/values.ts";
@@ -14,8 +18,17 @@ import { table } from "../../../app/dashboard/elements/table.ts";
 import { runLink } from "./frame.ts";
 import { kindMeanings, listName, runTones } from "./words.ts";
 
+/** There is no command that lists them. */
+export const runFilters = {
+  kind: { is: optional(oneOf(runKinds)), label: "Kind", unset: "all" },
+  state: { is: optional(oneOf(runStates)), label: "State", unset: "all" },
+  before: { is: before.is },
+};
+
 export interface RunsPage {
-  runs: PageOf<RunRow>;
+  /** Null: the filters could not be read. */
+  runs: PageOf<RunRow> | null;
+  problems: Problems;
   query: URLSearchParams;
   ordering: Ordering;
   mayRun: boolean;
@@ -34,54 +47,36 @@ export interface Ordering {
   nextRunAt: Date;
 }
 
-export function renderRuns({ runs, query, ordering, mayRun, timeZone, now }: RunsPage): Html {
+export function renderRuns({ runs, problems, query, ordering, mayRun, timeZone, now }: RunsPage): Html {
   return html`${renderOrdering(ordering, { mayRun, timeZone })}
-    <form class="filters" method="get" action="/reconciliation/runs" role="search">
-      ${choice("kind", "Kind", Object.keys(kindMeanings), query)}
-      ${choice("state", "State", Object.keys(runTones), query)}
-      <button class="second">Show</button>
-    </form>
-    ${table<RunRow>(
-      [
-        { name: "Run", cell: ({ id }) => runLink(id) },
-        { name: "Began", cell: ({ startedAt }) => time(startedAt, timeZone) },
-        { name: "Kind", cell: kindText },
-        { name: "State", cell: (run) => state(run.state, runTones[run.state]) },
-        { name: "Took", kind: "number", cell: (run) => tookText(run, now) },
-        { name: "Read", kind: "number", cell: ({ totals }) => count(totals?.rows) },
-        { name: "Healed", kind: "number", cell: ({ totals }) => count(totals?.healed) },
-        { name: "Left", kind: "number", cell: ({ totals }) => count(totals?.left) },
-        { name: "Calls", kind: "number", cell: ({ totals }) => totals?.calls ?? "–" },
-        { name: "Error", cell: ({ error }) => (error === null ? "" : withoutControls(error)) },
-      ],
-      runs.rows,
-      {
-        caption: "Newest first",
-        empty:
-          query.size === 0
-            ? html`No run yet. Fill the mirror and prove it: <code>${tallyhook("import")}</code>`
-            : html`No run matches. <a href="/reconciliation/runs">Show all</a>`,
-      },
-    )}
-    ${pager("/reconciliation/runs", query, runs.older)}`;
+  ${filterForm("/reconciliation/runs", query, runFilters, { problems })}
+  ${runs !== null && renderList(runs, { query, timeZone, now })}`;
 }
 
-export function choice(name: string, label: string, values: readonly string[], query: URLSearchParams): Html {
-  return html`<div>
-    <label for="${name}">${label}</label>
-    <select id="${name}" name="${name}">
-      <option value="">all</option>
-      ${values.map(
-        (value) =>
-          html`<option value="${value}" ${value === query.get(name) && selected}>
-            ${value.replaceAll("_", " ")}
-          </option>`,
-      )}
-    </select>
-  </div>`;
-}
-
-const selected: Html = html`selected`;
+const renderList = (runs: PageOf<RunRow>, { query, timeZone, now }: Pick<RunsPage, "query" | "timeZone" | "now">) =>
+  html`${table<RunRow>(
+    [
+      { name: "Run", cell: ({ id }) => runLink(id) },
+      { name: "Began", cell: ({ startedAt }) => time(startedAt, timeZone) },
+      { name: "Kind", cell: kindText },
+      { name: "State", cell: (run) => state(run.state, runTones[run.state]) },
+      { name: "Took", kind: "number", cell: (run) => tookText(run, now) },
+      { name: "Read", kind: "number", cell: ({ totals }) => count(totals?.rows) },
+      { name: "Healed", kind: "number", cell: ({ totals }) => count(totals?.healed) },
+      { name: "Left", kind: "number", cell: ({ totals }) => count(totals?.left) },
+      { name: "Calls", kind: "number", cell: ({ totals }) => totals?.calls ?? "–" },
+      { name: "Error", cell: ({ error }) => (error === null ? "" : withoutControls(error)) },
+    ],
+    runs.rows,
+    {
+      caption: "Newest first",
+      empty:
+        query.size === 0
+          ? html`No run yet. Fill the mirror and prove it: <code>${tallyhook("import")}</code>`
+          : html`No run matches. <a href="/reconciliation/runs">Show all</a>`,
+    },
+  )}
+  ${pager("/reconciliation/runs", query, runs.older)}`;
 
 const count = (counts: Readonly<Record<string, number>> | undefined): string =>
   counts === undefined ? "–" : String(sum(counts));

@@ -37,21 +37,21 @@ export interface StoredTotals {
 }
 
 export interface RunFilter {
-  kind?: RunKind | undefined;
-  state?: RunState | undefined;
+  kind?: RunKind | null;
+  state?: RunState | null;
   /** Runs older than this one: its `id`. */
-  before?: number | undefined;
+  before?: number | null;
 }
 
 /** The newest first. One statement. */
 export async function listRuns(
   db: Knex,
-  { kind, state, before, limit }: RunFilter & { limit: number },
+  { kind = null, state = null, before = null, limit }: RunFilter & { limit: number },
 ): Promise<RunRow[]> {
   const query = db("reconcile.runs").orderBy("id", "desc").limit(limit);
-  if (kind !== undefined) void query.where({ kind });
-  if (state !== undefined) void query.where({ state });
-  if (before !== undefined) void query.where("id", "<", before);
+  if (kind !== null) void query.where({ kind });
+  if (state !== null) void query.where({ state });
+  if (before !== null) void query.where("id", "<", before);
   return (await query.select<StoredRun[]>("*")).map(toRow);
 }
 

@@ -5,8 +5,10 @@ import { noteCaughtUp } from "../../../core/mirror/restores.ts";
 import { inTransaction } from "../../../platform/postgres/transactions.ts";
 import { type Slice, boundText } from "../coverage/slice.ts";
 
-export type RunKind = "nightly" | "full" | "range" | "import";
-export type RunState = "running" | "complete" | "incomplete" | "abandoned";
+export const runKinds = ["nightly", "full", "range", "import"] as const;
+export type RunKind = (typeof runKinds)[number];
+export const runStates = ["running", "complete", "incomplete", "abandoned"] as const;
+export type RunState = (typeof runStates)[number];
 
 export interface Run {
   id: number;

@@ -1,28 +1,24 @@
 import { type AuditRow, changedValues } from "../../../people/audit.ts";
+import { auditList } from "../../../people/audit-list.ts";
 import { mirrorResources } from "../../../../core/mirror/resources.ts";
 import { type Html, html } from "../../../../platform/html.ts";
 import type { Permission } from "../../../people/permissions.ts";
 import { withoutControls } from "../../../../platform/readable-text.ts";
-import { type Visitor, ownPath } from "../../route.ts";
+import { ownPath, type PageDeps, type PageRequest, type Visitor } from "../../route.ts";
 import { objectPath, time } from "../../elements/values.ts";
-import { type PageOf, pager, withQuery } from "../../elements/paging.ts";
+import { withQuery } from "../../elements/paging.ts";
 import { table } from "../../elements/table.ts";
-import { tabs } from "./sections.ts";
 
-interface AuditPage {
-  acts: PageOf<AuditRow>;
-  query: URLSearchParams;
-  visitor: Visitor;
-  timeZone: string;
-}
+const { path } = auditList;
 
-const path = "/admin/audit";
-
-export function renderAudit({ acts, query, visitor, timeZone }: AuditPage): Html {
+export function renderAudit(
+  acts: readonly AuditRow[],
+  { timeZone }: Pick<PageDeps, "timeZone">,
+  { query, visitor }: PageRequest,
+): Html {
   const only = (name: string, value: string): Html =>
     html`<a href="${withQuery(path, query, { [name]: value, before: null })}">${withoutControls(value)}</a>`;
-  return html`${tabs(visitor, path)} ${renderFilters(query)}
-  ${table<AuditRow>(
+  return table<AuditRow>(
     [
       { name: "When", cell: ({ at }) => time(at, timeZone) },
       {
@@ -38,28 +34,13 @@ export function renderAudit({ acts, query, visitor, timeZone }: AuditPage): Html
       },
       { name: "Change", kind: "long", cell: renderChange },
     ],
-    acts.rows,
+    acts,
     { caption: "Newest first", empty: query.size === 0 ? noneYet : noneMatches },
-  )}
-  ${pager(path, query, acts.older)}`;
+  );
 }
 
 const noneYet = html`No act is recorded yet. Acts are listed from the first sign-in on.`;
 const noneMatches = html`No act matches. <a href="${path}">Show all</a>`;
-
-const field = (query: URLSearchParams, name: string, label: string, type = "text"): Html =>
-  html`<div>
-    <label for="${name}">${label}</label>
-    <input id="${name}" name="${name}" type="${type}" value="${query.get(name) ?? ""}" />
-  </div>`;
-
-const renderFilters = (query: URLSearchParams): Html =>
-  html`<form class="filters" method="get" action="${path}" role="search">
-    ${field(query, "by", "Who")} ${field(query, "action", "What")} ${field(query, "kind", "On a")}
-    ${field(query, "id", "Its id")} ${field(query, "from", "From day (UTC)", "date")}
-    ${field(query, "to", "To day (UTC)", "date")}
-    <button class="second">Show</button>
-  </form>`;
 
 /** The page of an act's subject, and the permission to read it. */
 interface SubjectPage {

@@ -7,13 +7,14 @@ import { recordAct } from "../../../../app/people/audit.ts";
 import { tallyhook } from "../../../../platform/command-line.ts";
 import { inTransaction } from "../../../../platform/postgres/transactions.ts";
 import type { PageGroup } from "../../../../app/dashboard/page-group.ts";
+import { commandFor, filtersIn } from "../../../../app/list.ts";
 import { pageOf } from "../../../../app/dashboard/elements/paging.ts";
 import type { Route } from "../../../../app/dashboard/route.ts";
+import { eventList, searchOf } from "../event-list.ts";
 import { readEffects } from "./event-effects.ts";
-import { listCommand, readFilter } from "./event-filter.ts";
 import { type EventTools, requireEvent } from "./event-tools.ts";
 import { renderEvent } from "./event-view.ts";
-import { renderEvents } from "./list-view.ts";
+import { renderEvents, renderFilters } from "./list-view.ts";
 import { replayRoutes } from "./replay-routes.ts";
 import { readEventSummary } from "./summary.ts";
 
@@ -30,28 +31,26 @@ export const eventPages = (tools: EventTools): PageGroup => ({
 
 const list: Route = {
   method: "GET",
-  path: "/events",
+  path: eventList.path,
   access: "status:read",
+  list: eventList,
   async answer({ db, timeZone }, { query, visitor }) {
-    const { search, problems } = readFilter(query, timeZone);
-    const found =
-      problems.length > 0
-        ? { events: [], stoppedAt: null }
-        : await searchEvents(db, search, { limit: pageSize + 1, lookThrough });
+    const title = "Events";
+    const { values, problems } = filtersIn(eventList.filters, query);
+    if (values === null) return { kind: "page", title, status: 400, body: renderFilters(query, timeZone, problems) };
+    const found = await searchEvents(db, searchOf(values, timeZone), { limit: pageSize + 1, lookThrough });
     const [stop] = found.stoppedAt === null ? [] : await listEventsOf(db, [found.stoppedAt]);
     return {
       kind: "page",
-      title: "Events",
-      status: problems.length > 0 ? 400 : 200,
+      title,
       body: renderEvents({
         events: pageOf(found.events, pageSize, ({ seq }) => seq),
         stop: stop ?? null,
         query,
-        problems,
         mayReplay: visitor.permissions.has("event:replay"),
         timeZone,
       }),
-      command: listCommand(search),
+      command: commandFor(eventList, query),
     };
   },
 };

@@ -1,18 +1,18 @@
-import { type EventState, eventStates } from "../../../../core/inbox/claim.ts";
+import type { EventState } from "../../../../core/inbox/claim.ts";
 import type { EventRow } from "../../../../core/inbox/queries.ts";
 import { tallyhook } from "../../../../platform/command-line.ts";
 import { type Html, html } from "../../../../platform/html.ts";
 import { durationText } from "../../../../platform/readable-text.ts";
-import { type Tone, outside, shortId, state, time } from "../../../../app/dashboard/elements/values.ts";
+import { type Problems, filterForm } from "../../../../app/dashboard/elements/filter-form.ts";
+import { shortId, time, type Tone, outside, state } from "../../../../app/dashboard/elements/values.ts";
 import { live } from "../../../../app/dashboard/elements/live.ts";
 import { type PageOf, pager, withQuery } from "../../../../app/dashboard/elements/paging.ts";
 import { type TableColumn, table } from "../../../../app/dashboard/elements/table.ts";
-import { filterNames } from "./event-filter.ts";
+import { eventList, filtersSet } from "../event-list.ts";
 
 export interface EventsPage {
   events: PageOf<EventRow>;
   query: URLSearchParams;
-  problems: readonly string[];
   /** The event at which the search stopped, having read as many as a page may; null: at the end. */
   stop: EventRow | null;
   mayReplay: boolean;
@@ -28,26 +28,14 @@ export const stateTones: Readonly<Record<EventState, Tone>> = {
   dead: "bad",
 };
 
-export function renderEvents(page: EventsPage): Html {
-  const { query, problems } = page;
-  return html`${renderFilters(page)}
-  ${
-    problems.length > 0
-      ? html`<div class="problem" role="alert">
-          ${problems.map((problem) => html`<p><bdi>${problem}</bdi></p>`)}
-          <p>Nothing is listed until the filter can be read. <a href="/events">Show all</a></p>
-        </div>`
-      : isLive(query)
-        ? live(renderFound(page))
-        : renderFound(page)
-  }`;
-}
+export const renderEvents = (page: EventsPage): Html =>
+  html`${renderFilters(page.query, page.timeZone)} ${isLive(page.query) ? live(renderFound(page)) : renderFound(page)}`;
 
 /** The newest events, which others join at the top. */
 const isLive = (query: URLSearchParams): boolean => !query.has("before") && (query.get("until") ?? "") === "";
 
 function renderFound({ events, query, stop, mayReplay, timeZone }: EventsPage): Html {
-  const isFiltered = filterNames.some((name) => (query.get(name) ?? "") !== "");
+  const isFiltered = filtersSet(query).length > 0;
   const isAllLookedThrough = stop === null;
   const found = table([...(mayReplay ? [choice] : []), ...columns(events.rows, query, timeZone)], events.rows, {
     caption: isFiltered ? "Events that match, the newest first" : "Newest first",
@@ -96,41 +84,11 @@ const columns = (rows: readonly EventRow[], query: URLSearchParams, timeZone: st
   { name: "Why", cell: ({ reason }) => (reason === null ? "" : outside(reason, 200)) },
 ];
 
-function renderFilters({ query, timeZone }: EventsPage): Html {
-  const value = (name: string) => query.get(name) ?? "";
-  return html`<form class="filters" method="get" action="/events" role="search">
-    <div>
-      <label for="state">State</label>
-      <select id="state" name="state">
-        <option value="">all</option>
-        ${eventStates.map((name) => html`<option value="${name}" ${name === value("state") && selected}>${name}</option>`)}
-      </select>
-    </div>
-    <div>
-      <label for="type">Type</label>
-      <input id="type" name="type" placeholder="order.paid" value="${value("type")}" />
-    </div>
-    <div>
-      <label for="object">Object</label>
-      <input id="object" name="object" placeholder="ord_…" value="${value("object")}" />
-    </div>
-    <div>
-      <label for="id">Event id</label>
-      <input id="id" name="id" placeholder="evt_…" value="${value("id")}" />
-    </div>
-    <div>
-      <label for="from">Received from (${timeZone})</label>
-      <input id="from" name="from" type="datetime-local" value="${value("from")}" />
-    </div>
-    <div>
-      <label for="until">Until (${timeZone})</label>
-      <input id="until" name="until" type="datetime-local" value="${value("until")}" />
-    </div>
-    <button class="second">Show</button>
-  </form>`;
+export function renderFilters(query: URLSearchParams, timeZone: string, problems: Problems = {}): Html {
+  const { from, until, ...others } = eventList.filters;
+  const inZone = (filter: typeof from) => ({ ...filter, label: `${filter.label ?? ""} (${timeZone})` });
+  return filterForm("/events", query, { ...others, from: inZone(from), until: inZone(until) }, { problems });
 }
-
-const selected: Html = html`selected`;
 
 const noneYet = html`No events yet. Point the service's webhooks here, or try it on the sandbox:
   <code>${tallyhook("trigger order.paid")}</code>`;

@@ -9,10 +9,11 @@ import { ActRefused } from "../../../../app/people/act.ts";
 import { rowNumber } from "../../../../app/people/fields.ts";
 import { recordAct } from "../../../../app/people/audit.ts";
 import { inTransaction } from "../../../../platform/postgres/transactions.ts";
-import { counted } from "../../../../platform/readable-text.ts";
-import { actRoute, pageErrorOf } from "../../../../app/dashboard/act-route.ts";
+import { counted, withoutControls } from "../../../../platform/readable-text.ts";
+import { commandFor, filtersIn } from "../../../../app/list.ts";
+import { pageErrorOf, actRoute } from "../../../../app/dashboard/act-route.ts";
 import { type PageDeps, PageError, type Route } from "../../../../app/dashboard/route.ts";
-import { filterNames, filterText, listCommand, readFilter } from "./event-filter.ts";
+import { eventList, filtersSet, searchOf } from "../event-list.ts";
 import { type EventTools, requireEvent } from "./event-tools.ts";
 import { renderEventNow, renderFoundConfirm, renderPreview, renderSelection } from "./replay-views.ts";
 
@@ -85,14 +86,11 @@ const confirm: Route = {
       body: renderFoundConfirm({
         found,
         states: await countStates(db, found.seqs),
-        filter: filterText(search, (at) => at.toISOString()) ?? "",
-        fields: filterNames.flatMap((name) => {
-          const value = query.get(name) ?? "";
-          return value === "" ? [] : [{ name, value }];
-        }),
+        filter: filterText(search),
+        fields: filtersSet(query),
         askedAt: clock.now(),
       }),
-      command: listCommand(search),
+      command: commandFor(eventList, query),
     };
   },
 };
@@ -140,13 +138,27 @@ async function chosenSeqs(db: Knex, given: readonly string[]): Promise<number[]>
 
 /** Throws `PageError` for an unreadable filter, and for an empty one: that would be every event ever. */
 function requireFilter(given: URLSearchParams, timeZone: string): EventSearch {
-  const { search, problems } = readFilter(given, timeZone);
-  if (problems.length > 0) throw new PageError(400, problems.join(" "));
-  if (filterText(search, String) === null) {
+  const { values, problems } = filtersIn(eventList.filters, given);
+  if (values === null) throw new PageError(400, Object.values(problems).join(" "));
+  if (filtersSet(given).length === 0) {
     throw new PageError(
       400,
       `This page does not put back all events at once. Choose a filter that finds ${mostReplayed} at most.`,
     );
   }
-  return search;
+  return searchOf(values, timeZone);
+}
+
+/** A search in words. */
+function filterText(search: EventSearch): string {
+  const { state, type, resourceId, eventId, receivedFrom, receivedUntil } = search;
+  const parts = [
+    state === undefined ? "" : `state ${state}`,
+    type === undefined ? "" : `type ${withoutControls(type)}`,
+    resourceId === undefined ? "" : `object ${withoutControls(resourceId)}`,
+    eventId === undefined ? "" : `event id ${withoutControls(eventId)}`,
+    receivedFrom === undefined ? "" : `received from ${receivedFrom.toISOString()}`,
+    receivedUntil === undefined ? "" : `received until ${receivedUntil.toISOString()}`,
+  ];
+  return parts.filter((part) => part !== "").join(", ");
 }
