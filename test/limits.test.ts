@@ -2,7 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { Knex } from "knex";
 import type { Pool } from "pg";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
-import { sweepAlerts } from "../src/parts/alerts/sweep.ts";
+import { sweepAlerts } from "../src/parts/alerts/run-alerts.ts";
 import type { ServiceClient } from "../src/core/client/service-client.ts";
 import { attemptRun } from "../src/parts/delivery/dispatch/attempt.ts";
 import { type Handler, defineHandler } from "../src/parts/delivery/dispatch/define-handler.ts";

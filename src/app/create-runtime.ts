@@ -5,8 +5,7 @@ import { type Encryption, createEncryption, ensureLocalKey } from "../platform/e
 import { ConfigurationError } from "../platform/errors.ts";
 import type { Log } from "../platform/log.ts";
 import { once } from "../platform/once.ts";
-import { createDatabase, createPool } from "../platform/postgres/pool.ts";
-import { type PoolUse, useOfKnex, useOfPool } from "../platform/postgres/pool-use.ts";
+import { type PoolUse, createDatabase, createPool, useOfKnex, useOfPool } from "../platform/postgres/pool.ts";
 import { assertDirect, assertReachable } from "../platform/postgres/reachable.ts";
 import type { Pooling } from "../platform/postgres/session-settings.ts";
 import { systemRandom } from "../platform/random.ts";

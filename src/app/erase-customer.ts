@@ -17,7 +17,7 @@ import {
   markErased,
 } from "../core/mirror/privacy/erased-people.ts";
 import { addEventTraces, parsedEventOf, redactedEvent } from "../core/mirror/privacy/redact-events.ts";
-import { eraseSecretNotes } from "../core/receiver/erase-notes.ts";
+import { eraseSecretNotes } from "../core/receiver/secrets-store.ts";
 import { paragraph } from "../platform/free-text.ts";
 import { mentioning, redacted } from "../platform/redaction.ts";
 import { inTransaction } from "../platform/postgres/transactions.ts";

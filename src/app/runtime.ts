@@ -7,7 +7,7 @@ import type { Clock, ServiceClock } from "../platform/clock.ts";
 import type { DiskSpace } from "../platform/disk-space.ts";
 import type { Encryption } from "../platform/encryption.ts";
 import type { Log } from "../platform/log.ts";
-import type { PoolUse } from "../platform/postgres/pool-use.ts";
+import type { PoolUse } from "../platform/postgres/pool.ts";
 import type { Random } from "../platform/random.ts";
 import type { Answers, ServiceLocation } from "./answers.ts";
 import type { CheckResult } from "./check-result.ts";

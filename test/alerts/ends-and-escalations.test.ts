@@ -2,7 +2,7 @@ import type { Knex } from "knex";
 import { afterEach, beforeAll, beforeEach, expect, test } from "vitest";
 import { openChannels } from "../../src/parts/alerts/channels/channel-kinds.ts";
 import { type RunningSender, defaultSenderOptions, startSender } from "../../src/parts/alerts/outbox/sender.ts";
-import { sweepAlerts } from "../../src/parts/alerts/sweep.ts";
+import { sweepAlerts } from "../../src/parts/alerts/run-alerts.ts";
 import { sweepQuestions } from "./sweep-questions.ts";
 import { wallClock } from "../../src/platform/clock.ts";
 import { createLog } from "../../src/platform/log.ts";

@@ -1,7 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { alertText } from "../../src/parts/alerts/channels/email.ts";
-import type { AlertMessage } from "../../src/parts/alerts/message.ts";
-import { runbookOf } from "../../src/parts/alerts/runbook.ts";
+import { type AlertMessage, runbookOf } from "../../src/parts/alerts/message.ts";
 import { sampleMessages } from "../../src/parts/alerts/sample-messages.ts";
 import { loadAlertSettings } from "../../src/parts/alerts/settings.ts";
 import { settingsOf, testAlertContext } from "./test-alert-context.ts";

@@ -1,6 +1,6 @@
 import type { Knex } from "knex";
 import type { AlertContext } from "../../src/parts/alerts/alert-context.ts";
-import { type SweepQuestions, sweepAlerts } from "../../src/parts/alerts/sweep.ts";
+import { type SweepQuestions, sweepAlerts } from "../../src/parts/alerts/run-alerts.ts";
 import { sweepQuestions } from "./sweep-questions.ts";
 import { programmesNear } from "../../src/parts/reports/catalogue/network-monitor/programmes-near.ts";
 import { createLog } from "../../src/platform/log.ts";

@@ -1,6 +1,6 @@
 import type { Knex } from "knex";
 import type { AlertContext } from "../../src/parts/alerts/alert-context.ts";
-import { alertListener } from "../../src/parts/alerts/alert-listener.ts";
+import { alertListener } from "../../src/parts/alerts/run-alerts.ts";
 import { type AlertSettings, loadAlertSettings } from "../../src/parts/alerts/settings.ts";
 import { wallClock } from "../../src/platform/clock.ts";
 import { emptyTables } from "../support/empty-tables.ts";

@@ -1,6 +1,6 @@
 import type { Knex } from "knex";
 import { beginSilence } from "../../src/parts/alerts/silences.ts";
-import { sweepAlerts } from "../../src/parts/alerts/sweep.ts";
+import { sweepAlerts } from "../../src/parts/alerts/run-alerts.ts";
 import { createServiceClient } from "../../src/core/client/service-client.ts";
 import { pauseHandler } from "../../src/parts/delivery/dispatch/manage-handlers.ts";
 import { rememberEndpoint } from "../../src/parts/endpoint/endpoints.ts";

@@ -1,6 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { homePages } from "../../src/app/dashboard/pages/home/home-routes.ts";
-import { renderHome } from "../../src/app/dashboard/pages/home/view.ts";
+import { homePages, renderHome } from "../../src/app/dashboard/pages/home/home-routes.ts";
 import type { PageGroup } from "../../src/app/dashboard/page-group.ts";
 import type { PageDeps, PageRequest } from "../../src/app/dashboard/route.ts";
 import { permissionsOf } from "../../src/app/people/permissions.ts";

@@ -1,6 +1,6 @@
 import { Registry, collectDefaultMetrics } from "prom-client";
 import type { CatalogueEntry } from "../../src/app/metrics/metric.ts";
-import { catalogue } from "../../src/main/metrics/catalogue.ts";
+import { catalogue } from "../../src/main/metrics/list-metrics.ts";
 import type { LabelBound } from "../../src/platform/metrics/registry.ts";
 import type { Promql } from "./promql.ts";
 

@@ -2,7 +2,7 @@ import type { Knex } from "knex";
 import type { ServiceClient } from "../../src/core/client/service-client.ts";
 import type { Handler } from "../../src/parts/delivery/dispatch/define-handler.ts";
 import { feedSource } from "../../src/parts/delivery/dispatch/feed-source.ts";
-import { handlerWork } from "../../src/parts/delivery/handlers/handler-work.ts";
+import { handlerWork } from "../../src/parts/delivery/handlers/run-handlers.ts";
 import { registerRecipient } from "../../src/parts/delivery/dispatch/plan-runs.ts";
 import {
   type DispatchOptions,

@@ -190,11 +190,11 @@ describe("the example of a list", () => {
     const [group] = (await heals.pages?.({} as Runtime)) ?? [];
     const ask = async (query: string) => {
       const request = { query: new URLSearchParams(query) } as PageRequest;
-      const answer = await group?.routes[0]?.answer({ db, timeZone: "UTC" } as PageDeps, request as never);
-      return answer as { status?: number; body: { toString(): string }; command?: string };
+      const answer = await group?.routes[0]?.answer({ db, timeZone: "UTC" } as PageDeps, request);
+      return answer as { status?: number; body: { markup: string }; command?: string };
     };
     const page = await ask("resource=order");
-    expect(page.body.toString().match(/order \d/g)).toEqual(["order 2", "order 1"]);
+    expect(page.body.markup.match(/order \d/g)).toEqual(["order 2", "order 1"]);
     expect(page.command).toBe("node src/bin/tallyhook.js heals --resource order");
     expect(await ask("resource=nothing")).toMatchObject({ status: 400 });
   });

@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { runbookOf } from "../../src/parts/alerts/runbook.ts";
+import { runbookOf } from "../../src/parts/alerts/message.ts";
 import { loadAlertSettings } from "../../src/parts/alerts/settings.ts";
 import { readAlertRules } from "../deployment/monitoring-files.ts";
 import { projectRoot } from "../support/project-root.ts";

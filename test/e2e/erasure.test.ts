@@ -1,6 +1,6 @@
 import type { Knex } from "knex";
 import { afterEach, describe, expect, test } from "vitest";
-import { sweepAlerts } from "../../src/parts/alerts/sweep.ts";
+import { sweepAlerts } from "../../src/parts/alerts/run-alerts.ts";
 import { sweepQuestions } from "../alerts/sweep-questions.ts";
 import { registerAlerts } from "../../src/parts/alerts/cli/alerts.ts";
 import { registerCustomers } from "../../src/main/cli/customers.ts";

@@ -1,6 +1,6 @@
 import { beforeEach, expect, test } from "vitest";
 import { claimEvents } from "../../src/core/inbox/claim.ts";
-import { findOverdue } from "../../src/core/inbox/relay.ts";
+import { findOverdue } from "../../src/core/inbox/backlog.ts";
 import { replayEvents } from "../../src/core/inbox/retention.ts";
 import { useTestDatabase } from "../support/use-database.ts";
 import { emptyInbox, progressOf, storeRow } from "./stored-events.ts";

@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, test } from "vitest";
 import { eventStates } from "../../src/core/inbox/claim.ts";
-import { findOverdue } from "../../src/core/inbox/relay.ts";
+import { findOverdue } from "../../src/core/inbox/backlog.ts";
 import { countPrunable, pruneEvents, replayEvents, rewriteBodies } from "../../src/core/inbox/retention.ts";
 import { untilWaiting } from "../support/until-waiting.ts";
 import { emptyInbox, progressOf, storeRow } from "./stored-events.ts";

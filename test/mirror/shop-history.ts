@@ -99,6 +99,8 @@ function createShop({ entriesHaveTimes, eventsShowDetails }: Style) {
   const customerId = id("customer", 0);
   const orders = new Map<string, WireOrder>();
   const seenTimes = new Set<string>();
+  /** The orders whose last state was shown without a field. */
+  const lacking = new Set<string>();
   let customer: (Wire & { id: string }) | undefined;
   let subscription: (Wire & { id: string; status: string }) | undefined;
   let hasTies = false;
@@ -137,6 +139,7 @@ function createShop({ entriesHaveTimes, eventsShowDetails }: Style) {
     const body: Wire = isThin ? { id: object["id"], ...eventOnly } : { ...object, ...eventOnly };
     // Never null, so that only a read tells what it is now. No other group of an order follows from a read of it.
     if (isLacking && resource === "order") delete body["customer_id"];
+    if (resource === "order" && !isThin) lacking[isLacking ? "add" : "delete"](String(object["id"]));
     deliveries.push({ resource, object: snapshot(body), fallbackUpdatedAt: now, observedAt: null });
   }
   function read(resource: Resource, object: Wire, now: string): void {
@@ -255,8 +258,8 @@ function createShop({ entriesHaveTimes, eventsShowDetails }: Style) {
     if (sale === undefined || !entriesHaveTimes) return;
     // Back in its life: the rank of the status alone would be wrong.
     moveSale(order, sale.status === "succeeded" ? "in_progress" : "succeeded", now);
-    // The order keeps its time, so a state that lacks something would tie with the one before.
-    event("order", orderBody(order), now, { ...choice, isLacking: false });
+    // The order keeps its time, so a state that lacks more or less than the one before would tie with it.
+    event("order", orderBody(order), now, { ...choice, isLacking: lacking.has(order.id) });
   }
 
   function moveSubscription(now: string, choice: Choice): void {

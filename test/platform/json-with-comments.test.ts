@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { parseJsonWithComments } from "../../src/platform/json-with-comments.ts";
+import { parseJsonWithComments } from "../../src/platform/settings-file.ts";
 
 function valueOf(text: string): unknown {
   const parsed = parseJsonWithComments(text);

@@ -1,9 +1,8 @@
 import { Redis } from "ioredis";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { wallClock } from "../../src/platform/clock.ts";
-import { logConsole } from "../../src/platform/console-lines.ts";
+import { createRateLimitedWarnings, logConsole } from "../../src/platform/rate-limited-warnings.ts";
 import { createLog } from "../../src/platform/log.ts";
-import { createRateLimitedWarnings } from "../../src/platform/rate-limited-warnings.ts";
 import { examineRedis } from "../../src/core/queue/examine-redis.ts";
 import { JobNotTaken, type JobQueue, createJobQueue } from "../../src/core/queue/job-queue.ts";
 import { codeBlocksOf } from "../docs/code-blocks.ts";

@@ -6,8 +6,7 @@ import { createDatabase, createPool } from "../../src/platform/postgres/pool.ts"
 import { createJobQueue } from "../../src/core/queue/job-queue.ts";
 import { watchRoundTrips } from "../../src/core/queue/round-trips.ts";
 import { deferLocked } from "../../src/core/inbox/locked-events.ts";
-import { lockWaitCheck } from "../../src/core/receiver/lock-wait-check.ts";
-import { createReadiness } from "../../src/core/receiver/readiness.ts";
+import { createReadiness, lockWaitCheck } from "../../src/core/receiver/readiness.ts";
 import { createTestDatabase } from "../support/database.ts";
 import { eventually } from "../support/eventually.ts";
 import { redisAvailable } from "../support/redis.ts";

@@ -1,5 +1,5 @@
 import { isOnlineText } from "../../src/platform/postgres/migrations.ts";
-import { splitStatements } from "../../src/platform/postgres/sql-statements.ts";
+import { splitStatements } from "../../src/platform/postgres/sql-file.ts";
 
 /**
  * Statements that a new migration must not have while old processes are running, each with its line and the

@@ -2,8 +2,15 @@ import { once } from "node:events";
 import type { Knex } from "knex";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { createLog } from "../../src/platform/log.ts";
-import { type ScheduledTask, isDue, runScheduledTasks } from "../../src/core/worker/scheduled-tasks.ts";
-import { endTurn, keepTurn, readTasks, takeTurn } from "../../src/core/worker/task-turns.ts";
+import {
+  type ScheduledTask,
+  endTurn,
+  isDue,
+  keepTurn,
+  readTasks,
+  runScheduledTasks,
+  takeTurn,
+} from "../../src/core/worker/scheduled-tasks.ts";
 import { eventually } from "../support/eventually.ts";
 import { createGate } from "../queue/backends.ts";
 import { useTestDatabase } from "../support/use-database.ts";

@@ -1,9 +1,8 @@
 import { ServiceRefusedError, ServiceUnavailableError } from "../../core/client/service-errors.ts";
 import { tallyhook } from "../../platform/command-line.ts";
 import { ConfigurationError, UnreachableError } from "../../platform/errors.ts";
-import { logConsole } from "../../platform/console-lines.ts";
+import { createRateLimitedWarnings, logConsole } from "../../platform/rate-limited-warnings.ts";
 import { type LogLevel, createLog } from "../../platform/log.ts";
-import { createRateLimitedWarnings } from "../../platform/rate-limited-warnings.ts";
 import { withRoleAdvice } from "../../platform/postgres/errors.ts";
 import { type Config, type LoadedConfig, loadOwnConfig, sudoUser } from "../config/config.ts";
 import { type RuntimeSettings, createRuntime } from "../create-runtime.ts";

@@ -1,6 +1,6 @@
 import { type AdminServer, startAdminServer } from "../../platform/http/admin-server.ts";
 import { type Metrics, type Sample, createMetrics } from "../../platform/metrics/registry.ts";
-import type { PoolUse } from "../../platform/postgres/pool-use.ts";
+import type { PoolUse } from "../../platform/postgres/pool.ts";
 import type { ReceiverCounters } from "../../core/receiver/counters.ts";
 import type { Runtime } from "../runtime.ts";
 import type { ProcessName } from "./metric.ts";

@@ -5,7 +5,7 @@ import { watchRoundTrips } from "../../core/queue/round-trips.ts";
 import { createWakeUps } from "../../core/queue/wake-ups.ts";
 import { type ReceiverCounters, trackAnswers, storeAnswers } from "../../core/receiver/counters.ts";
 import { recordBeat, recordStop } from "../../core/receiver/heartbeats.ts";
-import { lockWaitCheck } from "../../core/receiver/lock-wait-check.ts";
+import { lockWaitCheck } from "../../core/receiver/readiness.ts";
 import { environmentSecrets } from "../../core/receiver/secrets-store.ts";
 import { startLiveSecrets } from "../../core/receiver/live-secrets.ts";
 import { startReceiver } from "../../core/receiver/server.ts";

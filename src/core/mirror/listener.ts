@@ -3,7 +3,7 @@ import type { Log } from "../../platform/log.ts";
 
 /**
  * Receives changes of the mirror, in the transaction that makes them. Worker and reconciliation know only this
- * interface; alerts implement it (src/parts/alerts/alert-listener.ts), and no other room needs them.
+ * interface; alerts implement it (src/parts/alerts/run-alerts.ts), and no other room needs them.
  */
 export interface Listener {
   /**

@@ -5,6 +5,8 @@ import { CommitsHang, assertCommitsEnd, insertNoRows } from "../inbox/store-batc
 import type { Log } from "../../platform/log.ts";
 import { pendingMigrations, refusingMigrations } from "../../platform/postgres/migrations.ts";
 import { errorCode } from "../../platform/postgres/errors.ts";
+import { readLockWaits } from "../inbox/locked-events.ts";
+import { counted, durationText } from "../../platform/readable-text.ts";
 
 /** A dependency to watch. `check` rejects when it is down. Its name is public. */
 export interface ReadinessCheck {
@@ -21,7 +23,7 @@ export interface ReadinessReport {
 }
 
 /** An error of a check whose message is safe to publish. */
-export class Degraded extends Error {
+class Degraded extends Error {
   readonly detail: string;
   constructor(detail: string, message: string) {
     super(message);
@@ -152,3 +154,16 @@ async function assertCurrentSchema(db: Knex): Promise<void> {
   const [refusing] = await refusingMigrations(db);
   if (refusing !== undefined) throw new Error(`the database has ${refusing.name} of a newer version: start that one`);
 }
+
+/** Fails while events have waited for a lock for over a minute. Anyone may read the process and the time, and no more. */
+export const lockWaitCheck = (db: Knex): ReadinessCheck => ({
+  name: "locks",
+  async check() {
+    const waits = await readLockWaits(db);
+    if (waits === null) return;
+    const { events, waitedMs, holder } = waits;
+    const [process = "a session that is not known"] = /^process \d+/.exec(holder) ?? [];
+    const wait = `${counted(events, "event waits for a lock", "events wait for locks")}, the first for ${durationText(waitedMs)}, of`;
+    throw new Degraded(`${wait} ${process}`, `${wait} ${holder}`);
+  },
+});

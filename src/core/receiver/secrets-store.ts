@@ -5,6 +5,7 @@ import { type SignatureSchemeName, signatureScheme } from "../contract/signature
 import { type SigningSecret, secretProblem } from "../contract/signature/verification.ts";
 import type { Encryption } from "../../platform/encryption.ts";
 import { ConfigurationError, UsageError } from "../../platform/errors.ts";
+import { redactTexts } from "../../platform/postgres/redact-texts.ts";
 
 /** A row of `receiver.secrets`. */
 export interface SecretRow {
@@ -205,3 +206,7 @@ export function environmentSecrets(scheme: SignatureSchemeName, values: readonly
     return { id: `env:${secretFingerprint(value)}`, value, notBefore: null, notAfter: null };
   });
 }
+
+/** Takes out the notes of signing secrets that name a person. Needs the erasure's transaction; idempotent. */
+export const eraseSecretNotes = (trx: Knex.Transaction, named: (text: string) => boolean): Promise<number> =>
+  redactTexts(trx, { table: "receiver.secrets", key: "id", column: "note" }, ({ text }) => named(text));

@@ -1,6 +1,6 @@
-import { resourceOfType } from "../mirror/resources.ts";
-import type { ObjectKey, Snapshot, Resource } from "../mirror/snapshot.ts";
-import { type EnvelopePaths, isDisputeType, readEventParts } from "../contract/event-envelope.ts";
+import { decode, resourceOfType } from "../mirror/resources.ts";
+import type { GroupState, ObjectKey, Resource, Snapshot } from "../mirror/snapshot.ts";
+import { type EnvelopePaths, isDisputeType, parseEventBody, readEventParts } from "../contract/event-envelope.ts";
 import { isChargebackStatus } from "../contract/resources/orders.ts";
 import { type WireObject, wireId } from "../contract/wire-types.ts";
 
@@ -129,3 +129,17 @@ const ignored = (type: string | null): Interpretation => ({
   kind: "ignored",
   reason: `type ${type === null ? "(none)" : JSON.stringify(type.slice(0, 80))} changes nothing here`,
 });
+
+/**
+ * The states that a worker reads in an event's stored bytes; empty if there are none. Only states with a history: items
+ * have none.
+ */
+export function statesOfEvent(
+  places: Readonly<EnvelopePaths>,
+  { seq, raw }: { seq: number; raw: Buffer },
+): GroupState[] {
+  const interpretation = interpretEvent(places, { seq, body: parseEventBody(raw) });
+  if (interpretation.kind !== "state") return [];
+  const decoded = decode(interpretation.observation);
+  return "states" in decoded ? decoded.states : [];
+}

@@ -4,7 +4,7 @@ import type { LockedEvent } from "../inbox/locked-events.ts";
 import type { GroupState } from "../mirror/snapshot.ts";
 import { findLocked } from "../mirror/write/locked-rows.ts";
 import { describeBlockers } from "../../platform/postgres/lock-waits.ts";
-import { statesOfEvent } from "./event-states.ts";
+import { statesOfEvent } from "./interpret-event.ts";
 
 /** The number of bodies read together: each may have a megabyte. */
 const atOnce = 25;

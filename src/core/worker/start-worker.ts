@@ -1,4 +1,4 @@
-import { type RelayLimits, findOverdue } from "../inbox/relay.ts";
+import { type RelayLimits, findOverdue } from "../inbox/backlog.ts";
 import { runEvery } from "../../platform/run-every.ts";
 import type { JobQueue } from "../queue/job-queue.ts";
 import { type ApplyDeps, applyBatch } from "./apply-batch.ts";

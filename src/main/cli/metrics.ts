@@ -1,6 +1,5 @@
 import { type Command, Option } from "commander";
-import { type ListedMetric, metricsOfNode, ownMetrics } from "../metrics/list-metrics.ts";
-import { metricsPage } from "../metrics/metrics-page.ts";
+import { type ListedMetric, metricsOfNode, metricsPage, ownMetrics } from "../metrics/list-metrics.ts";
 import type { CliContext } from "../../app/cli/context.ts";
 import { type Columns, tableText } from "../../app/cli/table.ts";
 

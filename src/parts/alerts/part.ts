@@ -50,7 +50,7 @@ export const alerts: Part = {
   },
   async settle(trx, runtime, ranUntil) {
     const { alertSettings } = await import("./run-alerts.ts");
-    const { presumeSent } = await import("./after-restore.ts");
+    const { presumeSent } = await import("./presume-told.ts");
     return presumeSent(trx, { settings: alertSettings(runtime), timeZone: runtime.config.timeZone }, ranUntil);
   },
 };

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { dunningDefaults } from "../../core/mirror/dunning/stages.ts";
-import type { Path } from "../../platform/json-with-comments.ts";
+import { type Path, type Problem, readSettingsFile } from "../../platform/settings-file.ts";
 import { nearestName } from "../../platform/nearest-name.ts";
 import { timeZone } from "../../platform/setting-kinds.ts";
 import { channelSettings } from "./channels/channel-kinds.ts";
@@ -8,7 +8,6 @@ import { destinationSettings } from "./channels/http-post.ts";
 import { watchSettings } from "./rules/watches.ts";
 import { channelNames, count, ruleSettings as rule, severity } from "./setting-schemas.ts";
 import { byName, expected, listOf, oneOf, settingsObject, wholeNumber } from "../../platform/setting-schemas.ts";
-import { type Problem, readSettingsFile } from "../../platform/settings-file.ts";
 import type { ReadFile } from "../../platform/settings.ts";
 
 const factorWords = expected("a number from 1.1 to 100, such as 3");

@@ -1,12 +1,16 @@
 import { createHash } from "node:crypto";
 import { ServiceRefusedError } from "../../core/client/service-errors.ts";
-import { type WebhookEndpoint, deleteWebhookEndpoint } from "../../core/contract/resources/webhook-endpoints.ts";
+import {
+  type WebhookEndpoint,
+  deleteWebhookEndpoint,
+  testWebhookEndpoint,
+} from "../../core/contract/resources/webhook-endpoints.ts";
 import { type Act, type ActCall, ActRefused, outdated, recordOf } from "../../app/people/act.ts";
 import { type Field, optional, reference, text, wholeNumber, withDefault } from "../../app/people/fields.ts";
 import { ConfigurationError } from "../../platform/errors.ts";
 import { longLine } from "../../platform/free-text.ts";
 import { inTransaction } from "../../platform/postgres/transactions.ts";
-import { findOpenCall } from "./endpoint-calls.ts";
+import { findLostSecrets, findOpenCall } from "./endpoint-calls.ts";
 import {
   findOwnEndpoint,
   forgetEndpoint,
@@ -22,7 +26,8 @@ import {
   obtainSecret,
   withCallLock,
 } from "./obtain-secret.ts";
-import { rotateSecret, sendTestEvent } from "./own-endpoint.ts";
+import { z } from "zod";
+import { UsageError } from "../../platform/errors.ts";
 
 /** The longest time that a former secret signs together with the new one. */
 const mostGraceHours = 24 * 30;
@@ -234,4 +239,62 @@ async function assertAsShown(
   const version = versionOfEndpoint(endpoint, known?.secretId ?? null, await findOpenCall(tools.db));
   if (decidedOn !== version) throw outdated(`The endpoint ${endpoint.id}`);
   return endpoint;
+}
+
+/**
+ * Rotates the secret of an endpoint, or completes an interrupted rotation. One call makes one rotation. Without an id:
+ * of the only endpoint of this deployment. Throws `UsageError` where another rotation is pending or being made, and a
+ * `ServiceError`.
+ */
+function rotateSecret(
+  tools: EndpointTools,
+  id: string | undefined,
+  graceHours: number | undefined,
+): Promise<ObtainedSecret> {
+  return withCallLock(tools, async () => {
+    const finished = await finishOpenCall(tools);
+    const isMeant = id === undefined || id === finished?.obtained.endpointId;
+    if (finished?.call.kind === "rotate" && isMeant) return finished.obtained;
+    return rotate(tools, id, graceHours);
+  });
+}
+
+async function rotate(
+  tools: EndpointTools,
+  id: string | undefined,
+  graceHours: number | undefined,
+): Promise<ObtainedSecret> {
+  const endpoint = await findOwnEndpoint(tools, id);
+  const isLost = (await findLostSecrets(tools.db)).includes(endpoint.id);
+  if (endpoint.has_pending_rotation === true && !isLost) {
+    throw new UsageError(
+      `A rotation of ${endpoint.id} is pending until ${endpoint.rotation_expires_at ?? "an unknown time"}: its former ` +
+        'secret still signs. Rotate again after that. If its secrets are lost here: "tallyhook endpoint remove ' +
+        `${endpoint.id}", then "tallyhook endpoint register".`,
+    );
+  }
+  return obtainSecret(tools, {
+    kind: "rotate",
+    endpointId: endpoint.id,
+    body: graceHours === undefined ? {} : { grace_period_hours: graceHours },
+  });
+}
+
+/**
+ * The interface does not document this answer, so it is checked: only the event's id identifies the event to wait for.
+ */
+const answerSchema = z.object({ event_id: z.string() });
+
+/** Has the service send an event. Returns its id; null where the service does not name it. Throws a `ServiceError`. */
+async function sendTestEvent(
+  { client, newKey }: Pick<EndpointTools, "client" | "newKey">,
+  endpointId: string,
+): Promise<string | null> {
+  const { body } = await client.send(
+    testWebhookEndpoint,
+    { params: { id: endpointId }, body: {} },
+    { idempotencyKey: newKey() },
+  );
+  const event = answerSchema.safeParse(body);
+  return event.success ? event.data.event_id : null;
 }

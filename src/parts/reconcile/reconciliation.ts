@@ -5,7 +5,7 @@ import { hourly } from "../../app/hourly.ts";
 import { listenerOf, type Runtime } from "../../app/runtime.ts";
 import { TallyhookError } from "../../platform/errors.ts";
 import { databaseNow } from "../../platform/postgres/database-clock.ts";
-import { forgetRechecks } from "./recheck/forget-rechecks.ts";
+import { forgetRechecks } from "./recheck/rechecks.ts";
 import { type ReconcileResult, sum } from "./runs/finish-run.ts";
 import { lastFullAnswerStart, lastPutOff, nightlyKey, resumableNightlyKey } from "./runs/runs.ts";
 import { type ReconcileSettings, defaultReconcileSettings } from "./settings.ts";

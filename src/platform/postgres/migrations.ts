@@ -5,8 +5,17 @@ import { ConfigurationError } from "../errors.ts";
 import { someOf } from "../readable-text.ts";
 import { type MigrateOptions, type MigrationSession, withMigrationSession } from "./migration-session.ts";
 import { tableExists, replaceObjects } from "./schema-objects.ts";
-import { type Run, type SqlFile, lineAt, readSqlFile, runOn, runSqlFile, runStatement } from "./sql-file.ts";
-import { type SqlStatement, splitStatements } from "./sql-statements.ts";
+import {
+  type Run,
+  type SqlFile,
+  type SqlStatement,
+  lineAt,
+  readSqlFile,
+  runOn,
+  runSqlFile,
+  runStatement,
+  splitStatements,
+} from "./sql-file.ts";
 
 /** The parts of a database schema. Each part may depend on those before it. */
 export interface Schema {

@@ -1,8 +1,7 @@
 import type { EventEmitter } from "node:events";
 import { Socket } from "node:net";
-import knex from "knex";
-import type { Knex } from "knex";
-import pg from "pg";
+import knex, { type Knex } from "knex";
+import pg, { type Pool } from "pg";
 import type { Log } from "../log.ts";
 import { type OwnSettings, type Pooling, setInSession, withSessionSettings } from "./session-settings.ts";
 import { transactionPooledClient } from "./transaction-pooling.ts";
@@ -197,5 +196,43 @@ function knexLog(log: Log | undefined): Knex.Logger {
     error: (message: unknown) => log?.error({ knex: message }, knexMessage),
     deprecate: (message: unknown) => log?.warn({ knex: message }, knexMessage),
     debug: (message: unknown) => log?.debug({ knex: message }, knexMessage),
+  };
+}
+
+export interface PoolUse {
+  used: number;
+  idle: number;
+  /** Number of callers waiting for a connection. */
+  waiting: number;
+  most: number;
+}
+
+export function useOfKnex(db: Knex): PoolUse {
+  const { pool } = db.client as { pool?: TarnPool };
+  // A pool that was destroyed is gone.
+  if (pool === undefined) return { used: 0, idle: 0, waiting: 0, most: 0 };
+  return {
+    used: pool.numUsed(),
+    idle: pool.numFree(),
+    waiting: pool.numPendingAcquires(),
+    most: pool.max,
+  };
+}
+
+/** The part of knex's pool that knex's types leave out. */
+interface TarnPool {
+  max: number;
+  numUsed(): number;
+  numFree(): number;
+  numPendingAcquires(): number;
+}
+
+export function useOfPool(pool: Pool): PoolUse {
+  const { totalCount, idleCount, waitingCount, options } = pool;
+  return {
+    used: totalCount - idleCount,
+    idle: idleCount,
+    waiting: waitingCount,
+    most: options.max,
   };
 }

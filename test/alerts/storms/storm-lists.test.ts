@@ -1,12 +1,11 @@
 import type { Knex } from "knex";
 import { beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { assess } from "../../../src/parts/alerts/assess.ts";
-import type { AlertMessage } from "../../../src/parts/alerts/message.ts";
-import { runbookOf } from "../../../src/parts/alerts/runbook.ts";
+import { type AlertMessage, runbookOf } from "../../../src/parts/alerts/message.ts";
 import { slackPayload } from "../../../src/parts/alerts/channels/slack.ts";
 import { findAlert } from "../../../src/parts/alerts/store.ts";
 import { redactMessages } from "../../../src/parts/alerts/redact-messages.ts";
-import { sweepAlerts } from "../../../src/parts/alerts/sweep.ts";
+import { sweepAlerts } from "../../../src/parts/alerts/run-alerts.ts";
 import { sweepQuestions } from "../sweep-questions.ts";
 import { createLog } from "../../../src/platform/log.ts";
 import { applySnapshots } from "../../../src/core/mirror/write/apply.ts";

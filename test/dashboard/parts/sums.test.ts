@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { sums } from "../../../src/app/dashboard/elements/sums.ts";
+import { sums } from "../../../src/app/dashboard/elements/values.ts";
 
 const textOf = (amounts: Parameters<typeof sums>[0]): string =>
   sums(amounts)

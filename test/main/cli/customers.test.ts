@@ -1,8 +1,7 @@
 import { beforeEach, describe, expect, it } from "vitest";
 import { registerCustomers } from "../../../src/main/cli/customers.ts";
-import { changeOf, feedSource } from "../../../src/parts/delivery/dispatch/feed-source.ts";
+import { changeOf, feedSource, readObjects } from "../../../src/parts/delivery/dispatch/feed-source.ts";
 import { planRuns, registerRecipient } from "../../../src/parts/delivery/dispatch/plan-runs.ts";
-import { readObjects } from "../../../src/parts/delivery/dispatch/read-objects.ts";
 import { replayEvents } from "../../../src/core/inbox/retention.ts";
 import { compareStates } from "../../../src/core/mirror/compare/compare-states.ts";
 import { applySnapshots } from "../../../src/core/mirror/write/apply.ts";

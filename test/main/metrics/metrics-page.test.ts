@@ -2,9 +2,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { processMetrics } from "../../../src/app/metrics/process-metrics.ts";
-import { catalogue } from "../../../src/main/metrics/catalogue.ts";
-import { ownMetrics } from "../../../src/main/metrics/list-metrics.ts";
-import { metricsPage } from "../../../src/main/metrics/metrics-page.ts";
+import { catalogue, metricsPage, ownMetrics } from "../../../src/main/metrics/list-metrics.ts";
 import { projectRoot } from "../../support/project-root.ts";
 
 const own = "## Tallyhook's own";

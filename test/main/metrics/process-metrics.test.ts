@@ -6,7 +6,7 @@ import { applyBatch } from "../../../src/core/worker/apply-batch.ts";
 import { runReceiver } from "../../../src/app/processes/run-receiver.ts";
 import { runWorker } from "../../../src/app/processes/run-worker.ts";
 import { loadConfig } from "../../../src/app/config/config.ts";
-import { catalogue } from "../../../src/main/metrics/catalogue.ts";
+import { catalogue } from "../../../src/main/metrics/list-metrics.ts";
 import { addDatabaseMetrics } from "../../../src/app/metrics/database-metrics.ts";
 import { createProcessMetrics } from "../../../src/app/metrics/serve-metrics.ts";
 import type { Listener } from "../../../src/core/mirror/listener.ts";

@@ -3,8 +3,12 @@ import { canonicalTimestamp } from "../../../src/core/contract/timestamp.ts";
 import { blameOf } from "../../../src/core/mirror/blame/blame.ts";
 import { readComputedColumns } from "../../../src/core/mirror/blame/computed-columns.ts";
 import { changesBetween } from "../../../src/core/mirror/blame/fields.ts";
-import { withoutPersons } from "../../../src/core/mirror/blame/impersonal.ts";
-import { type KnownObject, readObject, readStatesOf } from "../../../src/core/mirror/blame/object-history.ts";
+import {
+  type KnownObject,
+  readObject,
+  readStatesOf,
+  withoutPersons,
+} from "../../../src/core/mirror/blame/object-history.ts";
 import { editedColumns, winnersNow } from "../../../src/core/mirror/blame/winners.ts";
 import type { Resource, Snapshot } from "../../../src/core/mirror/snapshot.ts";
 import { useTestDatabase } from "../../support/use-database.ts";

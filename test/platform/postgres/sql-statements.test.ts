@@ -1,7 +1,7 @@
 import { readFile, readdir } from "node:fs/promises";
 import { expect, test } from "vitest";
 import { migrationsFolder } from "../../../src/platform/postgres/migrations.ts";
-import { splitStatements } from "../../../src/platform/postgres/sql-statements.ts";
+import { splitStatements } from "../../../src/platform/postgres/sql-file.ts";
 
 const textsOf = (sql: string) => splitStatements(sql).map(({ text }) => text);
 

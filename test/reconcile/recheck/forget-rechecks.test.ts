@@ -1,7 +1,7 @@
 import type { Knex } from "knex";
 import { expect, test } from "vitest";
 import { type Random, seededRandom } from "../../../src/platform/random.ts";
-import { forgetRechecks } from "../../../src/parts/reconcile/recheck/forget-rechecks.ts";
+import { forgetRechecks } from "../../../src/parts/reconcile/recheck/rechecks.ts";
 import { useTestDatabase } from "../../support/use-database.ts";
 import { emptyTables } from "../../support/empty-tables.ts";
 

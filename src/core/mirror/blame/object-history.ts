@@ -1,11 +1,12 @@
 import type { Knex } from "knex";
-import type { WireObject } from "../../contract/wire-types.ts";
+import { type WireObject, isObject } from "../../contract/wire-types.ts";
 import { sqlArray } from "../../../platform/postgres/values.ts";
 import { mirrorResources, resourceNamed } from "../resources.ts";
 import { type MirrorResource, namedGroups } from "../resources/resource.ts";
 import { entryOrderedBy } from "../resources/transaction.ts";
 import type { ObjectKey } from "../snapshot.ts";
 import { versionOf } from "../version.ts";
+import { withoutPersonalData, withoutPersonalField } from "../privacy/personal-data.ts";
 
 /** A state of one group of fields, as it was first seen. Times in the fixed form of `canonicalTimestamp`. */
 export interface KnownState {
@@ -196,4 +197,31 @@ async function readErasure(db: Knex, customerId: string): Promise<Date | null> {
     .where({ customer_id: customerId })
     .first<{ first_at: Date } | undefined>("first_at");
   return row?.first_at ?? null;
+}
+
+/** An object as shown to a person without the right to personal data: as after an erasure. */
+export function withoutPersons(object: KnownObject): KnownObject {
+  const versionColumns = new Set(
+    Object.values(resourceNamed(object.resource).groups).map(({ versionColumn }) => versionColumn),
+  );
+  const row =
+    object.row &&
+    Object.fromEntries(
+      Object.entries(object.row).flatMap(([column, value]) => {
+        if (versionColumns.has(column)) return [[column, value]];
+        const kept = withoutPersonalField(column, value);
+        return kept === undefined ? [] : [[column, kept]];
+      }),
+    );
+  return {
+    ...object,
+    row,
+    states: object.states.map(impersonal),
+    refused: object.refused.map((state) => ({ ...impersonal(state), heal: state.heal })),
+  };
+}
+
+function impersonal(state: KnownState): KnownState {
+  const content = withoutPersonalData(state.content);
+  return { ...state, content: isObject(content) ? content : ({} satisfies WireObject) };
 }

@@ -1,10 +1,9 @@
 import type { Knex } from "knex";
 import { sqlArray } from "../../../platform/postgres/values.ts";
-import { impersonalValue } from "../privacy/impersonal-value.ts";
+import { impersonalValue } from "../privacy/personal-data.ts";
 import { mirrorResources, resourceNamed } from "../resources.ts";
 import { allColumns } from "../resources/resource.ts";
 import type { ObjectKey } from "../snapshot.ts";
-import { isSameJson } from "./same-json.ts";
 
 type Json = Readonly<Record<string, unknown>>;
 
@@ -65,4 +64,13 @@ function shownFields(resourceName: string, row: Json | null): Json | null {
     ["deleted_at", "items", ...columns].flatMap((name) => (name in row ? [[name, row[name]]] : [])),
   );
   return { ...content, ...own };
+}
+
+/** Equality of JSON values, ignoring the order of keys; an absent value equals null. */
+export function isSameJson(a: unknown, b: unknown): boolean {
+  if (a === b || ((a ?? null) === null && (b ?? null) === null)) return true;
+  if (typeof a !== "object" || typeof b !== "object" || a === null || b === null) return false;
+  if (Array.isArray(a) !== Array.isArray(b)) return false;
+  const keys = new Set([...Object.keys(a), ...Object.keys(b)]);
+  return [...keys].every((key) => isSameJson((a as Json)[key], (b as Json)[key]));
 }

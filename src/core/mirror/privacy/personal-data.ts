@@ -1,6 +1,7 @@
 import { redacted } from "../../../platform/redaction.ts";
 import { mirrorResources } from "../resources.ts";
 import { type SurvivingForm, type SurvivingKeys, formsWithNumbers, hasForm } from "./kinds.ts";
+import { type MirrorResource, allColumns } from "../resources/resource.ts";
 
 function keys(text: string): string[] {
   return text.split(/\s+/).filter((key) => key !== "");
@@ -96,4 +97,17 @@ export function withoutPersonalField(key: string, field: unknown, depth = 0): un
   return Array.isArray(field) && field.every((item) => typeof item === "string")
     ? field.map((item) => withoutPersonalField(key, item))
     : withoutPersonalData(field, depth + 1);
+}
+
+/**
+ * A field's value as shown without the right to personal data; undefined where it is hidden. A column's definition says
+ * whether it is personal. Of all other fields, also unknown ones, only values that survive an erasure are shown.
+ */
+export function impersonalValue(resource: MirrorResource, field: string, value: unknown): unknown {
+  const columns = allColumns(resource);
+  const holds = Object.hasOwn(columns, field) ? columns[field]?.holds : undefined;
+  if (holds !== undefined) return holds === "personal" ? undefined : value;
+  const kept = withoutPersonalField(field, value);
+  const isNothing = kept === undefined || kept === redacted || JSON.stringify(kept) === "{}";
+  return isNothing ? undefined : kept;
 }

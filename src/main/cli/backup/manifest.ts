@@ -6,6 +6,9 @@ import { z } from "zod";
 import { tallyhook } from "../../../platform/command-line.ts";
 import { UsageError } from "../../../platform/errors.ts";
 import { errorCode } from "../../../platform/postgres/errors.ts";
+import type { Knex } from "knex";
+import { sqlArray } from "../../../platform/postgres/values.ts";
+import { leftSchemas, leftTables } from "../../database-rights.ts";
 
 /** The files of a backup, in a folder of its own. */
 export const [dumpName, manifestName] = ["database.dump", "manifest.json"] as const;
@@ -69,4 +72,31 @@ export async function digestOf(path: string): Promise<Manifest["dump"]> {
   const hash = createHash("sha256");
   for await (const chunk of createReadStream(path)) hash.update(chunk as Buffer);
   return { bytes: (await stat(path)).size, sha256: hash.digest("hex") };
+}
+
+/** All tables of the database but the server's own and these schemas', by name; partitions count for their table. */
+export async function tablesOf(
+  db: Knex,
+  without: readonly string[] = leftSchemas,
+): Promise<{ name: string; sql: string }[]> {
+  const { rows } = await db.raw<{ rows: { name: string; sql: string }[] }>(
+    `select n.nspname || '.' || c.relname as name, format('%I.%I', n.nspname, c.relname) as sql
+     from pg_class c join pg_namespace n on n.oid = c.relnamespace
+     where c.relkind in ('r', 'p') and not c.relispartition
+       and n.nspname !~ '^pg_' and n.nspname <> 'information_schema' and n.nspname <> all(?::text[])
+     order by 1`,
+    [sqlArray(without)],
+  );
+  return rows;
+}
+
+/** The rows of every table that a backup without these schemas keeps. Reads all of them. */
+export async function countRows(db: Knex, without: readonly string[] = leftSchemas): Promise<Record<string, number>> {
+  const counts: Record<string, number> = {};
+  for (const { name, sql } of await tablesOf(db, without)) {
+    if (leftTables.includes(name)) continue;
+    const { rows } = await db.raw<{ rows: { n: string }[] }>(`select count(*) as n from ${sql}`);
+    counts[name] = Number(rows[0]?.n ?? 0);
+  }
+  return counts;
 }

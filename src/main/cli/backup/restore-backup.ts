@@ -14,8 +14,7 @@ import { unknownMigrations } from "../../../platform/postgres/migrations.ts";
 import { liftLimits } from "../../../platform/postgres/transactions.ts";
 import { someOf } from "../../../platform/readable-text.ts";
 import { beginRestore, endRestore } from "../../../app/open-restore.ts";
-import { countRows, tablesOf } from "./count-rows.ts";
-import { type Manifest, digestOf, dumpName, readManifest } from "./manifest.ts";
+import { type Manifest, countRows, digestOf, dumpName, readManifest, tablesOf } from "./manifest.ts";
 
 export interface RestoreOptions {
   /** The folder of the backup. */

@@ -16,8 +16,7 @@ import { appliedMigrations } from "../../../platform/postgres/migrations.ts";
 import { liftLimits, tryLock } from "../../../platform/postgres/transactions.ts";
 import { noteBackup } from "../../../core/mirror/backups.ts";
 import { isRestoreOpen, openRestore } from "../../../app/open-restore.ts";
-import { countRows } from "./count-rows.ts";
-import { type Manifest, digestOf, dumpName, manifestName, readManifest } from "./manifest.ts";
+import { type Manifest, countRows, digestOf, dumpName, manifestName, readManifest } from "./manifest.ts";
 import { leftSchemas, leftTables } from "../../database-rights.ts";
 import { type UnreadableSchema, unreadableSchemas } from "./unreadable.ts";
 

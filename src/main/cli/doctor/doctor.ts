@@ -15,11 +15,8 @@ import type { Runtime } from "../../../app/runtime.ts";
 import { type CliContext, withServiceAdvice } from "../../../app/cli/context.ts";
 import { checkDatabase, checkDirect, checkSchemaText, checkServer } from "./database.ts";
 import { type CheckResult, check, checkAll, failed, ok, skipped, warning } from "../../../app/check-result.ts";
-import { checkDisk } from "./disk.ts";
+import { checkBackups, checkDisk, checkReceivers, checkSecrets } from "./own-checks.ts";
 import { judgeRedis } from "./redis.ts";
-import { checkBackups } from "./backups.ts";
-import { checkReceivers } from "./receivers.ts";
-import { checkSecrets } from "./secrets.ts";
 import { checkTuning } from "./tuning.ts";
 
 /**

@@ -1,12 +1,10 @@
 import type { z } from "zod";
 import { ConfigurationError } from "../../../platform/errors.ts";
-import type { AlertItem } from "../message.ts";
+import { type AlertItem, type SentMessage, runbookOf } from "../message.ts";
 import { ofKind } from "../../../platform/setting-schemas.ts";
 import { type Channel, maxItems } from "./channel.ts";
 import { CannotOpen, type ChannelDeps } from "./channel-kind.ts";
 import { email } from "./email.ts";
-import type { SentMessage } from "../message.ts";
-import { runbookOf } from "../runbook.ts";
 import { pagerDuty } from "./pagerduty.ts";
 import { slack } from "./slack.ts";
 import { standardOutput } from "./standard-output.ts";

@@ -4,7 +4,7 @@ import { keepsIncidents, tryOpen } from "../channels/channel-kinds.ts";
 import { type Channel, DeliveryFailed } from "../channels/channel.ts";
 import { acknowledging, alertNamed, resending } from "../acts.ts";
 import { alertList } from "../alert-list.ts";
-import { runbookOf } from "../runbook.ts";
+import { runbookOf } from "../message.ts";
 import { sampleMessages } from "../sample-messages.ts";
 import { unknownChannel } from "../settings.ts";
 import { type AlertDetails, type AlertRow, alertStates, countAlerts, findAlert } from "../store.ts";

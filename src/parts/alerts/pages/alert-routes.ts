@@ -2,7 +2,7 @@ import type { Knex } from "knex";
 import { tallyhook } from "../../../platform/command-line.ts";
 import { acknowledging, resending } from "../acts.ts";
 import { alertList } from "../alert-list.ts";
-import { runbookOf } from "../runbook.ts";
+import { runbookOf } from "../message.ts";
 import { listSilences, silencesSince } from "../silences.ts";
 import { type AlertDetails, type AlertRow, countUnresolved, findAlert, isAlert } from "../store.ts";
 import { recordAct } from "../../../app/people/audit.ts";

@@ -2,8 +2,7 @@ import type { Chargeback } from "../../../core/mirror/chargebacks.ts";
 import { tallyhook } from "../../../platform/command-line.ts";
 import { type Html, html } from "../../../platform/html.ts";
 import { counted } from "../../../platform/readable-text.ts";
-import { money, outside, state, time } from "../../../app/dashboard/elements/values.ts";
-import { sums } from "../../../app/dashboard/elements/sums.ts";
+import { money, outside, state, sums, time } from "../../../app/dashboard/elements/values.ts";
 import { table } from "../../../app/dashboard/elements/table.ts";
 import { amountOf, chargebackLink } from "./list-view.ts";
 

@@ -8,9 +8,8 @@ import { durationText } from "../../../platform/readable-text.ts";
 import { caseMarks } from "../../../app/dashboard/elements/case.ts";
 import { type CaseFilter, caseFilters, isCaseShown } from "../../../app/dashboard/elements/case-filter.ts";
 import { filterForm } from "../../../app/dashboard/elements/filter-form.ts";
-import { shortId, money, outside, state, time } from "../../../app/dashboard/elements/values.ts";
+import { money, outside, shortId, state, sums, time } from "../../../app/dashboard/elements/values.ts";
 import { oldestFirst, pager } from "../../../app/dashboard/elements/paging.ts";
-import { sums } from "../../../app/dashboard/elements/sums.ts";
 import { table } from "../../../app/dashboard/elements/table.ts";
 
 /** Unknown: the database was too slow. Computing: they are being summed up for the next page. Null: without reports. */

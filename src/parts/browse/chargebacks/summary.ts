@@ -1,7 +1,7 @@
 import { type OpenChargeback, findOpenChargebacks, listOpenKeys } from "../../../core/mirror/chargebacks.ts";
 import { readCases } from "../../../app/people/cases.ts";
 import { counted, durationText } from "../../../platform/readable-text.ts";
-import { sums } from "../../../app/dashboard/elements/sums.ts";
+import { sums } from "../../../app/dashboard/elements/values.ts";
 import type { Summary } from "../../../app/dashboard/page-group.ts";
 
 /** Further ones are not counted. */

@@ -9,10 +9,9 @@ import { caseMarks } from "../../../app/dashboard/elements/case.ts";
 import { caseFilters } from "../../../app/dashboard/elements/case-filter.ts";
 import { type Problems, filterForm } from "../../../app/dashboard/elements/filter-form.ts";
 import { type Field, oneOf, optional, withDefault } from "../../../app/people/fields.ts";
-import { shortId, money, outside, time, until } from "../../../app/dashboard/elements/values.ts";
+import { money, outside, shortId, sums, time, until } from "../../../app/dashboard/elements/values.ts";
 import { withQuery } from "../../../app/dashboard/elements/paging.ts";
 import { ageHint } from "../../../app/dashboard/elements/slow-reads.ts";
-import { sums } from "../../../app/dashboard/elements/sums.ts";
 import { type BoardCard, type BoardFilter, boardSorts, declineGroups } from "./board.ts";
 
 export interface BoardPage {

@@ -1,6 +1,6 @@
 import { dayIn } from "../../../platform/local-time.ts";
 import { counted } from "../../../platform/readable-text.ts";
-import { sums } from "../../../app/dashboard/elements/sums.ts";
+import { sums } from "../../../app/dashboard/elements/values.ts";
 import type { Summary } from "../../../app/dashboard/page-group.ts";
 import type { BoardCard } from "./board.ts";
 import { type DunningParts, readCards, readUnpaid } from "./read-board.ts";

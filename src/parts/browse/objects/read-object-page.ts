@@ -2,14 +2,14 @@ import { failedEventsOf, listEventsOf } from "../../../core/inbox/queries.ts";
 import { type FieldBlame, blameOf, inOrder } from "../../../core/mirror/blame/blame.ts";
 import { readComputedColumns } from "../../../core/mirror/blame/computed-columns.ts";
 import { changesBetween } from "../../../core/mirror/blame/fields.ts";
-import { withoutPersons } from "../../../core/mirror/blame/impersonal.ts";
-import { eventOf, lossOfRefused, lossesOf } from "../../../core/mirror/blame/losses.ts";
 import {
   type KnownObject,
   type KnownState,
   readObject,
   readStatesOf,
+  withoutPersons,
 } from "../../../core/mirror/blame/object-history.ts";
+import { eventOf, lossOfRefused, lossesOf } from "../../../core/mirror/blame/losses.ts";
 import { type Winners, editedColumns, winnersAsOf, winnersNow } from "../../../core/mirror/blame/winners.ts";
 import { customerNames } from "../../../core/mirror/customer-names.ts";
 import { findChargebacks, listRelated, relations } from "../../../core/mirror/look-up.ts";

@@ -9,7 +9,7 @@ import { moneyText } from "../../../platform/money.ts";
 import { errorCode } from "../../../platform/postgres/errors.ts";
 import { inTransaction, settingLimits } from "../../../platform/postgres/transactions.ts";
 import { type Handler, isRetryLater } from "./define-handler.ts";
-import type { HandledObject } from "./read-objects.ts";
+import type { HandledObject } from "./feed-source.ts";
 import { AttemptFailed } from "./recipient.ts";
 
 export interface AttemptDeps {

@@ -1,7 +1,6 @@
 import type { Knex } from "knex";
 import { idempotencyKeyOf } from "../dispatch/attempt.ts";
-import { changeOf, eventSeqOf, feedSource } from "../dispatch/feed-source.ts";
-import { type HandledObject, readObjects } from "../dispatch/read-objects.ts";
+import { type HandledObject, changeOf, eventSeqOf, feedSource, readObjects } from "../dispatch/feed-source.ts";
 import { AttemptFailed, type Source, type Work } from "../dispatch/recipient.ts";
 import type { ClaimedRun } from "../dispatch/runs.ts";
 import { type Change, changeJson } from "../../../core/mirror/changes/read-changes.ts";

@@ -6,8 +6,7 @@ import { type Destination, openDestinations } from "./destination.ts";
 import { forwardWork } from "./forward-work.ts";
 import { type ForwardSettings, guardFor, loadForwardSettings } from "./settings.ts";
 import { ConfigurationError } from "../../../platform/errors.ts";
-import { createDatabase } from "../../../platform/postgres/pool.ts";
-import { useOfKnex } from "../../../platform/postgres/pool-use.ts";
+import { createDatabase, useOfKnex } from "../../../platform/postgres/pool.ts";
 import type { Runtime } from "../../../app/runtime.ts";
 
 /** Connections of its own, so that forwarding holds up no other work. */

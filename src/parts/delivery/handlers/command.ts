@@ -5,7 +5,7 @@ import type { Handler } from "../dispatch/define-handler.ts";
 import type { LoadedHandlers } from "./load-handlers.ts";
 import { handlerErrors } from "../dispatch/own-errors.ts";
 import { type Postponement, postponementOf } from "../dispatch/postpone.ts";
-import { readObjects } from "../dispatch/read-objects.ts";
+import { readObjects } from "../dispatch/feed-source.ts";
 import { ConfigurationError, UsageError, exitCodes } from "../../../platform/errors.ts";
 import { linesWithoutControls, withoutControls } from "../../../platform/readable-text.ts";
 import { redactSecrets } from "../../../platform/redaction.ts";

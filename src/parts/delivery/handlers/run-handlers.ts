@@ -1,10 +1,9 @@
 import type { ServiceLocation } from "../../../app/answers.ts";
 import { fileURLToPath } from "node:url";
-import type { AttemptDeps } from "../dispatch/attempt.ts";
+import { type AttemptDeps, attemptRun, idempotencyKeyOf } from "../dispatch/attempt.ts";
 import type { Handler } from "../dispatch/define-handler.ts";
 import type { HostStart } from "./host/messages.ts";
 import { openHostChannel, runHost } from "./host/run-host.ts";
-import { handlerWork } from "./handler-work.ts";
 import { type LoadedHandlers, loadFiles, loadHandlers, shownPath } from "./load-handlers.ts";
 import { type DispatchDeps, type RunningDispatch, startDispatch } from "../dispatch/start-dispatch.ts";
 import { exitCodes } from "../../../platform/errors.ts";
@@ -14,6 +13,9 @@ import type { Config } from "../../../app/config/config.ts";
 import { handlerFolders, ownHandlers } from "./handler-folders.ts";
 import type { Runtime } from "../../../app/runtime.ts";
 import { runTracing } from "../../../app/tracing.ts";
+import type { Knex } from "knex";
+import { changeOf, eventSeqOf, feedSource, readObjects } from "../dispatch/feed-source.ts";
+import type { Work } from "../dispatch/recipient.ts";
 
 /** Connections of a process: for the engine, and for handlers; transactional ones keep one each while they run. */
 const pools = { engine: 2, handlers: 4, mostHandlers: 16 };
@@ -123,3 +125,22 @@ async function openPool(runtime: Runtime, poolMax: number) {
   runtime.onClose(() => db.destroy());
   return db;
 }
+
+/** Handlers run on changes, each with the object as the change left it. @param deps `db` reads the objects */
+export const handlerWork = (deps: AttemptDeps & { db: Knex }): Work<Handler> => ({
+  sourceOf: ({ name, on, includeImport }) => feedSource({ name, kinds: on, includeImport }),
+  async prepare(claimed) {
+    const changes = claimed.map(({ run }) => changeOf(run));
+    const objects = await readObjects(deps.db, changes);
+    return claimed.map(({ recipient, run }, n) => ({
+      removesRun: recipient.transactional,
+      eventSeq: eventSeqOf(run),
+      make(removeRun) {
+        const change = changeOf(run);
+        const idempotencyKey = idempotencyKeyOf(recipient.name, change);
+        const attempt = { change, object: objects[n] ?? null, idempotencyKey, isTest: false };
+        return attemptRun(deps, recipient, attempt, removeRun);
+      },
+    }));
+  },
+});

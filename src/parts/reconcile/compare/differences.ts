@@ -3,8 +3,8 @@ import {
   type DifferentObject,
   contentDiffers,
 } from "../../../core/mirror/compare/compare-states.ts";
-import { isSameJson } from "../../../core/mirror/compare/same-json.ts";
-import { impersonalValue } from "../../../core/mirror/privacy/impersonal-value.ts";
+import { isSameJson } from "../../../core/mirror/compare/field-changes.ts";
+import { impersonalValue } from "../../../core/mirror/privacy/personal-data.ts";
 import { groupNamed, resourceNamed } from "../../../core/mirror/resources.ts";
 import { type MirrorResource, bookedFields } from "../../../core/mirror/resources/resource.ts";
 import { canonicalTimestamp } from "../../../core/contract/timestamp.ts";

@@ -11,7 +11,7 @@ type Kind = "day" | "month";
 export type MailPlan = Readonly<Record<Kind, readonly Report[]>>;
 
 /** One mail: the reports of one period. */
-export interface MailedPeriod extends Days {
+interface MailedPeriod extends Days {
   /** `day:2026-11-20`, `month:2026-10`: every worker computes the same key. */
   key: string;
 }
@@ -130,4 +130,25 @@ export async function recordFailedAttempt(
   );
   const [row] = rows;
   return row === undefined || row.state === "failed" ? null : row.next_attempt_at;
+}
+
+const byOther = "sent before the restore, as far as is known";
+
+/**
+ * Takes mails for sent that the lost system has sent since the backup: those that were due then, and those of these
+ * periods. Needs a transaction; idempotent.
+ */
+export async function presumeMailed(
+  trx: Knex.Transaction,
+  periods: readonly MailedPeriod[],
+  ranUntil: Date,
+): Promise<void> {
+  const sent = { state: "sent", settled_at: trx.fn.now(), error: byOther };
+  await trx("reports.mailings").where({ state: "due" }).where("ordered_at", "<=", ranUntil).update(sent);
+  for (const { key, from, to } of periods) {
+    await trx("reports.mailings")
+      .insert({ key, from_day: from, to_day: to, as_of: ranUntil, message_id: "", ...sent })
+      .onConflict("key")
+      .ignore();
+  }
 }

@@ -1,11 +1,12 @@
-import { renderCsv } from "./csv.ts";
 import { renderHtml } from "./html.ts";
-import { renderJson } from "./json.ts";
-import type { Rendering, RenderingInput } from "./rendering.ts";
-import type { Report } from "../base/report.ts";
-import { renderTable } from "./table.ts";
+import { type Rendering, type RenderingInput, createTotals, readable } from "./rendering.ts";
+import type { Cell, Column, ColumnKind, Report, Row } from "../base/report.ts";
 import { renderBeancount, renderLedger } from "./text-ledger.ts";
 import { renderXlsx } from "./xlsx.ts";
+import { stringify } from "csv-stringify/sync";
+import { counted, withoutControls, withoutFormula } from "../../../platform/readable-text.ts";
+import Table from "cli-table3";
+import { factLines } from "../base/report-facts.ts";
 
 const everyReports = ["table", "csv", "xlsx", "json", "html"] as const;
 /** For programs of plain-text accounting. */
@@ -28,3 +29,104 @@ const renderers: Readonly<Record<Format, (input: RenderingInput) => Rendering>> 
 };
 
 export const createRendering = (format: Format, input: RenderingInput): Rendering => renderers[format](input);
+
+/**
+ * Puts a `'` before a text that a spreadsheet would run. Only text can be hostile: numbers and dates are our own, and a
+ * number may begin with a minus sign.
+ */
+export const defuse = (cell: Cell, kind: ColumnKind): string => {
+  if (cell === null) return "";
+  return kind === "text" ? withoutFormula(cell) : cell;
+};
+
+/**
+ * Renders column names and rows only, so that any ledger can import them. The command prints the facts separately. A
+ * journal line has an amount on one side only, and the currency's ISO 4217 code.
+ */
+function renderCsv({ report, columns, exponents, write }: RenderingInput): Rendering {
+  const cellOf = (cell: Cell, { name, kind }: Column, minor: Cell): string => {
+    if (report.takesAccounts !== true) return defuse(cell, kind);
+    if (kind === "money" && minor === "0") return "";
+    return defuse(name === "currency" ? (cell?.toUpperCase() ?? null) : cell, kind);
+  };
+  const head = stringify([columns.map(({ name }) => name)]);
+  let written = false;
+  const begin = async () => {
+    if (!written) await write(head);
+    written = true;
+  };
+  return {
+    async rows(rows) {
+      await begin();
+      const printed = rows.map((row) =>
+        readable(columns, row, exponents).map((cell, n) =>
+          cellOf(cell, columns[n] ?? { name: "", kind: "text" }, row[n] ?? null),
+        ),
+      );
+      await write(stringify(printed));
+    },
+    end: begin,
+  };
+}
+
+/**
+ * Renders one object: `columns`, `rows` (one a line) and `about`. Money is minor units as text, since most readers lose
+ * digits of JSON numbers above 2^53. Counts are numbers.
+ */
+function renderJson({ columns, write }: RenderingInput): Rendering {
+  let before = `{"columns":${JSON.stringify(columns.map(({ name, kind }) => ({ name, kind })))},"rows":[`;
+  return {
+    async rows(rows) {
+      const lines = rows.map((row) => JSON.stringify(toObject(columns, row))).join(",\n");
+      await write(`${before}\n${lines}`);
+      before = ",";
+    },
+    async end(about) {
+      const start = before === "," ? "" : before;
+      await write(`${start}\n],"about":${JSON.stringify(about)}}\n`);
+    },
+  };
+}
+
+function toObject(columns: readonly Column[], row: Row): Record<string, unknown> {
+  return Object.fromEntries(columns.map(({ name, kind }, n) => [name, toJson(row[n] ?? null, kind)]));
+}
+
+const toJson = (cell: Cell, kind: Column["kind"]): string | number | null =>
+  cell !== null && (kind === "count" || kind === "percent" || kind === "number") ? Number(cell) : cell;
+
+/** More than a person reads. The sums, the hash and the number of rows cover all rows. */
+const shownRows = 500;
+
+/** Renders for a terminal: the facts about the report, its first rows, and the sums of all rows. */
+function renderTable({ columns, exponents, write }: RenderingInput): Rendering {
+  const shown: Row[] = [];
+  const totals = createTotals(columns);
+  return {
+    async rows(rows) {
+      totals.add(rows);
+      shown.push(...rows.slice(0, shownRows - shown.length));
+    },
+    async end(about) {
+      const width = 10;
+      const head = factLines(about).map(([label, value]) => `${label.padEnd(width)} ${withoutControls(value)}\n`);
+      const table = new Table({
+        head: columns.map(({ name }) => name.replaceAll("_", " ")),
+        colAligns: columns.map(({ kind }) =>
+          ["money", "count", "percent", "number"].includes(kind) ? "right" : "left",
+        ),
+        style: { head: [], border: [], compact: true },
+      });
+      const print = (row: Row) => readable(columns, row, exponents).map((cell: Cell) => withoutControls(cell ?? ""));
+      for (const row of shown) table.push(print(row));
+      for (const { cells } of totals.rows()) {
+        const [, ...rest] = print(cells);
+        table.push([columns[0]?.name === "currency" ? `sum ${cells[0] ?? ""}` : "sum", ...rest]);
+      }
+      const left = about.rows - shown.length;
+      const more =
+        left > 0 ? `${counted(left, "more row is", "more rows are")} not shown: --format csv has every row.\n` : "";
+      await write(`${head.join("")}${table.toString()}\n${more}`);
+    },
+  };
+}

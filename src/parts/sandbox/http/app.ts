@@ -1,11 +1,10 @@
 import { finished } from "node:stream/promises";
 import Router from "@koa/router";
-import Koa from "koa";
-import type { Context } from "koa";
+import Koa, { type Context } from "koa";
 import type { Log } from "../../../platform/log.ts";
 import { ApiError, errorAnswer } from "../engine/api-error.ts";
 import type { State } from "../engine/state.ts";
-import { SpoiledAnswer, proxyPage } from "./api-faults.ts";
+import { SpoiledAnswer, proxyPage } from "./mount.ts";
 import { type IsOwnHost, assertOwnSite } from "./own-site.ts";
 
 export interface AppDeps {

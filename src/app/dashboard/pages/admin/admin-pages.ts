@@ -1,7 +1,6 @@
 import type { PageGroup } from "../../page-group.ts";
 import { auditRoutes } from "./audit-routes.ts";
-import { setupRoutes } from "./setup-routes.ts";
-import type { Finding, ShownSetting } from "./setup-views.ts";
+import { type Finding, type ShownSetting, setupRoutes } from "./setup-routes.ts";
 import { renderSections } from "./sections.ts";
 import { userRoutes } from "./user-routes.ts";
 

@@ -9,7 +9,7 @@ import {
   statesOfCause,
 } from "../../../../core/mirror/compare/state-neighbours.ts";
 import { groupNamed } from "../../../../core/mirror/resources.ts";
-import { statesOfEvent } from "../../../../core/worker/event-states.ts";
+import { statesOfEvent } from "../../../../core/worker/interpret-event.ts";
 
 /** The outcome of one state that an event shows. */
 export interface StateEffect {
