@@ -244,6 +244,11 @@ export const promises: readonly StatedPromise[] = [
     ["main/doors", "what was refused has left nothing"],
   ),
   held(
+    "A part is deleted with its folder and its line: the rest type-checks, and core alone applies events.",
+    ["parts", "without $word the rest type-checks"],
+    ["parts", "core migrates an empty database, and its worker applies an event without a warning"],
+  ),
+  held(
     "Metrics name no customer, scan no table that grows, and show no old number where a new one cannot be read.",
     ["main/metrics/process-metrics", "goes by indexes wherever a table grows"],
     ["main/metrics/process-metrics", "shows no token, and nothing of a customer"],
