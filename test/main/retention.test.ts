@@ -42,9 +42,9 @@ const page = new URL("../../docs/operations.md", import.meta.url);
 
 test("the page says of every table how long its rows are kept", async () => {
   const text = await readFile(page, "utf8");
-  const [, section = ""] = text.split("\n## What is kept how long\n");
-  const [table = ""] = section.split("\n## ");
-  const named = new Set([...table.matchAll(/`([a-z_]+\.[a-z_]+)`/g)].map(([, name]) => name));
+  const [, section = ""] = text.split("\n## Retention\n");
+  const [says = ""] = section.split("\n## ");
+  const named = new Set([...says.matchAll(/`([a-z_]+\.[a-z_]+)`/g)].map(([, name]) => name));
   const { rows } = await database.db.raw<{ rows: { name: string }[] }>(
     `select n.nspname || '.' || c.relname as name from pg_class c join pg_namespace n on n.oid = c.relnamespace
      where n.nspname in (${migratedSchemas.map((name) => `'${name}'`).join(", ")})
