@@ -1,11 +1,26 @@
 import type { Part } from "../../app/part.ts";
 import { alertReadings } from "./metrics.ts";
-import { alertsRights } from "./rights.ts";
 
 /** Notifies people of what is wrong: rules, storms, the outbox, channels. */
 export const alerts: Part = {
   name: "alerts",
-  rights: alertsRights,
+  rights: {
+    tables: {
+      // The dashboard writes alerts where a heal or a person ends or raises one.
+      "alerts.alerts": { backup: "keep", worker: "arwd", dashboard: "arw", bi: "r" },
+      "alerts.history": { backup: "keep", worker: "ard", dashboard: "ar", bi: "r" },
+      "alerts.outbox": { backup: "keep", worker: "arwd", dashboard: "arw" },
+      "alerts.digest_items": { backup: "keep", worker: "arwd", dashboard: "ard" },
+      "alerts.storm_items": { backup: "keep", worker: "arwd", dashboard: "ard" },
+      "alerts.seen_values": { backup: "keep", worker: "ar", dashboard: "ar" },
+      "alerts.marks": { backup: "keep", worker: "arw", dashboard: "arw" },
+      "alerts.event_hours": { backup: "keep", worker: "arwd" },
+      "alerts.silences": { backup: "keep", worker: "arwd", dashboard: "arw" },
+      // Workers of the lost system would be missed.
+      "alerts.heartbeats": { backup: "leave", worker: "arwd", dashboard: "r" },
+    },
+    given: ["alerts.heartbeats.beat_at", "alerts.marks.updated_at", "alerts.outbox.due_at", "alerts.silences.began_at"],
+  },
   commands: [{ names: ["alerts"], load: async () => (await import("./cli/alerts.ts")).registerAlerts }],
   metrics: alertReadings,
   listener: async (runtime) => (await import("./run-alerts.ts")).createListener(runtime),

@@ -1,12 +1,34 @@
+import { words } from "../../app/rights.ts";
 import type { Part } from "../../app/part.ts";
 import { handlerOf } from "./dispatch/feed-place.ts";
 import { deliveryReadings } from "./metrics.ts";
-import { deliveryRights } from "./rights.ts";
 
 /** Readers of the feed, and which change goes to whom: what handlers and forwarding stand on. */
 export const delivery: Part = {
   name: "delivery",
-  rights: deliveryRights,
+  rights: {
+    tables: {
+      "feed.consumers": { backup: "keep", worker: "arwd" },
+      "dispatch.handlers": {
+        backup: "keep",
+        worker: "arwd",
+        // To pause and to resume one.
+        dashboard: { all: "r", update: words("paused_at paused_by pause_reason probe_at resumed_at") },
+      },
+      "dispatch.hosts": { backup: "leave", worker: "arwd", dashboard: "r" },
+      "dispatch.counts": { backup: "keep", worker: "arwd", dashboard: "r" },
+      "dispatch.runs": {
+        backup: "keep",
+        worker: "arwd",
+        dashboard: {
+          all: "rd",
+          // To try one again, and to skip one: then it is the turn of the next.
+          update: words("state attempts due_at claimed_until is_first"),
+        },
+      },
+    },
+    given: ["dispatch.handlers.resumed_at", "dispatch.runs.due_at", "feed.consumers.moved_at"],
+  },
   sql: () => Promise.resolve({ program: [new URL("./dispatch/remove-runs.sql", import.meta.url)] }),
   commands: [{ names: ["changes"], load: async () => (await import("./cli/changes.ts")).registerChanges }],
   metrics: deliveryReadings,

@@ -1,10 +1,19 @@
+import { words } from "../../app/rights.ts";
 import type { Part } from "../../app/part.ts";
-import { endpointRights } from "./rights.ts";
 
 /** Looks after this deployment's webhook endpoint at the service. */
 export const endpoint: Part = {
   name: "endpoint",
-  rights: endpointRights,
+  rights: {
+    tables: {
+      "reconcile.endpoints": { backup: "keep", worker: "r", dashboard: "arw" },
+      "reconcile.endpoint_calls": {
+        backup: "keep",
+        worker: "r",
+        dashboard: { all: "ra", update: words("settled_at outcome endpoint_id") },
+      },
+    },
+  },
   commands: [{ names: ["endpoint"], load: async () => (await import("./cli/endpoint.ts")).registerEndpoint }],
   answers: ({ config }) => ({
     async endpointProblems(tools) {
