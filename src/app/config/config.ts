@@ -2,12 +2,8 @@ import { isIPv6 } from "node:net";
 import { isLoopbackHost } from "../../platform/http/listen.ts";
 import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
-import type { EnvelopePaths } from "../../core/contract/event-envelope.ts";
-import type { SignatureSchemeName } from "../../core/contract/signature/signature-scheme.ts";
 import { secretShapes } from "../../core/contract/secret-shapes.ts";
-import type { Role } from "../people/permissions.ts";
 import { ConfigurationError } from "../../platform/errors.ts";
-import type { LogLevel } from "../../platform/log.ts";
 import { counted } from "../../platform/readable-text.ts";
 import { redact, registerSecretShapes } from "../../platform/redaction.ts";
 import { type Environment, type ReadFile, readSettings, unknownVariables } from "../../platform/settings.ts";
@@ -27,127 +23,17 @@ import {
 // Before any value can be read, refused or logged.
 registerSecretShapes(secretShapes);
 
-export interface Config {
-  /** `embedded`: our own PostgreSQL under `dataDir`; `external`: `secrets.databaseUrl`. */
-  readonly database: "embedded" | "external";
-  /** The backend of BullMQ; `redis`: `secrets.redisUrl`. */
-  readonly queueBackend: "postgres" | "redis";
-  /** The commerce service; `sandbox` if none is configured. `baseUrl` has neither /v1 nor a trailing slash. */
-  readonly service: { readonly kind: "sandbox" } | { readonly kind: "remote"; readonly baseUrl: string };
-  readonly signature: {
-    readonly scheme: SignatureSchemeName;
-    readonly toleranceSeconds: number;
-  };
-  /** Paths to the parts of the envelope in an event's body. */
-  readonly eventPlaces: Readonly<EnvelopePaths>;
-  readonly receiver: {
-    readonly host: string;
-    readonly port: number;
-    readonly maxBodyBytes: number;
-    readonly maxConnections: number;
-  };
-  /** Health and metrics of a process. `port` null: the default of its kind (main/metrics/serve-metrics.ts). */
-  readonly admin: { readonly host: string; readonly port: number | null };
-  /** A worker drops a database connection whose statement has sent no byte for this long. */
-  readonly databaseSilenceSeconds: number;
-  /** Events are removed so many days after they arrived. */
-  readonly eventsKeepDays: number;
-  /** Changes are removed from the feed so many days after they were recorded. */
-  readonly changesKeepDays: number;
-  readonly sandbox: { readonly port: number };
-  readonly dashboard: {
-    readonly host: string;
-    readonly port: number;
-    /** The address at which people reach it, without a trailing slash; null: this machine alone does. */
-    readonly publicUrl: string | null;
-    /** Proxies before it that add to X-Forwarded-For. */
-    readonly proxies: number;
-    /** A proxy that names the signed-in person; its secret is `Secrets.proxySecret`. */
-    readonly proxySignIn: { readonly header: string; readonly peers: readonly string[] } | null;
-    /** The company's sign-in; its secret is `Secrets.oidcClientSecret`. */
-    readonly oidc: {
-      readonly issuer: string;
-      readonly clientId: string;
-      readonly claim: string;
-      readonly rolesByGroup: Readonly<Record<string, readonly Role[]>>;
-    } | null;
-  };
-  /** The address at which the service reaches this deployment, without a trailing slash. */
-  readonly publicUrl: string | null;
-  /** The address of docs/runbooks.md, for messages. Null: they name its path. */
-  readonly runbooksUrl: string | null;
-  /** An absolute path. */
-  readonly dataDir: string;
-  /**
-   * `environment`: `secrets.encryptionKey`; `local`: a key made in `dataDir` (embedded defaults only, see
-   * encryption.ts); `none`: encryption is impossible, since every machine would have a different key.
-   */
-  readonly encryptionKey: "environment" | "local" | "none";
-  /** IANA name: the zone of day cut-offs and of the nightly run. */
-  readonly timeZone: string;
-  /** The acquirer's region, which selects the card networks' thresholds. */
-  readonly networkRegion: "global" | "lac" | "mena";
-  readonly reconcile: {
-    readonly cron: string;
-    readonly graceSeconds: number;
-    /** True: findings are recorded and the mirror is not changed. */
-    readonly reportOnly: boolean;
-    /** Overrides of the invariants' default modes. The names are checked where the invariants are known. */
-    readonly identities: Readonly<Record<string, "enforce" | "observe" | "off">>;
-  };
-  /** A report of now is refused where `secrets.reportsDatabaseUrl` is further behind. */
-  readonly reportsMaxLagSeconds: number;
-  /** Where a month must be closed by another person than the one who prepared it (reports/close/four-eyes.ts). */
-  readonly closeFourEyes: "dashboard" | "always" | "off";
-  /** Null: no report is mailed. */
-  readonly reportMail: ReportMail | null;
-  /** The sender's address of mails; set whenever `secrets.smtpUrl` is. */
-  readonly mailFrom: string | null;
-  /** An absolute path: handlers in addition to those of src/handlers/. */
-  readonly handlersDir: string | null;
-  /** An absolute path. Null: every rule is on and alerts go to the log only. */
-  readonly alerts: { readonly settingsFile: string | null };
-  /** An absolute path. Null: forwarding is off. */
-  readonly forward: { readonly settingsFile: string | null };
-  readonly logLevel: LogLevel;
-  /** Null: no spans. `endpoint` takes OTLP by HTTP; it has no /v1/traces. Its headers are `Secrets.tracingHeaders`. */
-  readonly tracing: { readonly endpoint: string } | null;
-}
-
-export interface ReportMail {
-  readonly cron: string;
-  readonly to: readonly string[];
-  /**
-   * `month`: covers the previous month; otherwise the previous day. The names are checked where the reports are known.
-   */
-  readonly reports: readonly { readonly name: string; readonly word: "day" | "month" | null }[];
-  readonly formats: readonly ("html" | "xlsx" | "csv")[];
-}
+/** Everything but secrets, from `configOf`; frozen. */
+export type Config = DeepReadonly<ReturnType<typeof configOf>>;
 
 /** Values can be read by name only: printing, logging or copying the object shows none of them. */
-export interface Secrets {
-  readonly databaseUrl: string | null;
-  /** Past the pooler. Where it is set, `databaseUrl` goes through one that lends connections by the transaction. */
-  readonly databaseDirectUrl: string | null;
-  /** A physical standby of `databaseUrl` that reports are read from; null: they are read from `databaseUrl`. */
-  readonly reportsDatabaseUrl: string | null;
-  readonly redisUrl: string | null;
-  readonly serviceApiKey: string | null;
-  /** Newest first; empty if the environment has none. The database may hold more. */
-  readonly webhookSecrets: readonly string[];
-  readonly oidcClientSecret: string | null;
-  readonly proxySecret: string | null;
-  readonly metricsToken: string | null;
-  /** 64 lower-case hex digits. */
-  readonly encryptionKey: string | null;
-  readonly previousEncryptionKeys: readonly string[];
-  readonly smtpUrl: string | null;
-  readonly tracingHeaders: string | null;
-  /** Keyed by variable name, ALERT_…, as the channels in the alert settings refer to them. */
-  readonly alertSecrets: Readonly<Record<string, string | null>>;
-  /** Keyed by variable name, FORWARD_…, as the destinations refer to them. */
-  readonly forwardSecrets: Readonly<Record<string, string | null>>;
-}
+export type Secrets = Readonly<ReturnType<typeof secretsOf>>;
+
+type DeepReadonly<T> = T extends (infer E)[]
+  ? readonly DeepReadonly<E>[]
+  : T extends object
+    ? { readonly [K in keyof T]: DeepReadonly<T[K]> }
+    : T;
 
 export interface LoadedConfig {
   readonly config: Config;
@@ -220,16 +106,20 @@ export function loadConfig(
   };
 }
 
-function configOf(values: Values): Config {
-  const database = isEmbedded(values.DATABASE_URL) ? "embedded" : "external";
+function configOf(values: Values) {
+  const isOwnServer = isEmbedded(values.DATABASE_URL);
   return {
-    database,
-    queueBackend: values.REDIS_URL === null ? "postgres" : "redis",
-    service: values.SVC_BASE_URL === null ? { kind: "sandbox" } : { kind: "remote", baseUrl: values.SVC_BASE_URL },
+    /** `embedded`: our own PostgreSQL under `dataDir`; `external`: `secrets.databaseUrl`. */
+    database: isOwnServer ? ("embedded" as const) : ("external" as const),
+    /** The backend of BullMQ; `redis`: `secrets.redisUrl`. */
+    queueBackend: values.REDIS_URL === null ? ("postgres" as const) : ("redis" as const),
+    /** The commerce service; `sandbox` if none is configured. `baseUrl` has neither /v1 nor a trailing slash. */
+    service: serviceOf(values),
     signature: {
       scheme: values.SVC_SIGNATURE_SCHEME,
       toleranceSeconds: values.SVC_SIGNATURE_TOLERANCE_SECONDS,
     },
+    /** Paths to the parts of the envelope in an event's body. */
     eventPlaces: values.SVC_EVENT_PLACES,
     receiver: {
       host: values.HOST,
@@ -237,6 +127,7 @@ function configOf(values: Values): Config {
       maxBodyBytes: values.WEBHOOK_MAX_BYTES,
       maxConnections: values.WEBHOOK_MAX_CONNECTIONS,
     },
+    /** Health and metrics of a process. `port` null: the default of its kind (main/metrics/serve-metrics.ts). */
     admin: { host: values.ADMIN_HOST, port: values.ADMIN_PORT },
     databaseSilenceSeconds: values.DATABASE_SILENCE_SECONDS,
     eventsKeepDays: values.EVENTS_KEEP_DAYS,
@@ -245,18 +136,24 @@ function configOf(values: Values): Config {
     dashboard: {
       host: values.DASHBOARD_HOST,
       port: values.DASHBOARD_PORT,
+      /** Has no trailing slash; null: only this machine reaches the dashboard. */
       publicUrl: values.PUBLIC_DASHBOARD_URL,
       proxies: values.DASHBOARD_PROXIES,
+      /** A proxy that names the signed-in person; its secret is `Secrets.proxySecret`. */
       proxySignIn:
         values.DASHBOARD_PROXY_HEADER === null || values.DASHBOARD_PROXY_PEERS === null
           ? null
           : { header: values.DASHBOARD_PROXY_HEADER, peers: values.DASHBOARD_PROXY_PEERS },
+      /** The company's sign-in; its secret is `Secrets.oidcClientSecret`. */
       oidc: oidcOf(values),
     },
+    /** Has no trailing slash. */
     publicUrl: values.PUBLIC_URL,
     runbooksUrl: values.RUNBOOKS_URL,
+    /** An absolute path, as all others are. */
     dataDir: resolve(values.TALLYHOOK_DATA_DIR),
-    encryptionKey: encryptionKeySource(values.TALLYHOOK_ENCRYPTION_KEY, database),
+    encryptionKey: encryptionKeySource(values.TALLYHOOK_ENCRYPTION_KEY, isOwnServer),
+    /** IANA name: the zone of day cut-offs and of the nightly run. */
     timeZone: values.TALLYHOOK_TIME_ZONE,
     networkRegion: values.CARD_NETWORK_REGION,
     reconcile: {
@@ -264,75 +161,92 @@ function configOf(values: Values): Config {
       graceSeconds:
         values.RECONCILE_GRACE_SECONDS ?? (values.SVC_BASE_URL === null ? sandboxGraceSeconds : serviceGraceSeconds),
       reportOnly: values.RECONCILE_MODE === "report",
+      /** The names are checked where the invariants are known. */
       identities: values.RECONCILE_IDENTITIES,
     },
     reportsMaxLagSeconds: values.REPORTS_MAX_LAG_SECONDS,
     closeFourEyes: values.REPORTS_CLOSE_FOUR_EYES,
+    /** Null: no report is mailed. */
     reportMail: reportMailOf(values),
+    /** Set whenever `secrets.smtpUrl` is. */
     mailFrom: values.MAIL_FROM,
-    handlersDir: values.TALLYHOOK_HANDLERS === null ? null : resolve(values.TALLYHOOK_HANDLERS),
-    alerts: {
-      settingsFile: values.ALERT_SETTINGS_FILE === null ? null : resolve(values.ALERT_SETTINGS_FILE),
-    },
-    forward: {
-      settingsFile: values.FORWARD_SETTINGS_FILE === null ? null : resolve(values.FORWARD_SETTINGS_FILE),
-    },
+    handlersDir: optionalPath(values.TALLYHOOK_HANDLERS),
+    alerts: { settingsFile: optionalPath(values.ALERT_SETTINGS_FILE) },
+    /** Null: forwarding is off. */
+    forward: { settingsFile: optionalPath(values.FORWARD_SETTINGS_FILE) },
     logLevel: values.LOG_LEVEL,
+    /** Null: no spans. `endpoint` takes OTLP by HTTP; it has no /v1/traces. Its headers are `Secrets.tracingHeaders`. */
     tracing: tracingOf(values),
   };
 }
 
+type Service = { readonly kind: "sandbox" } | { readonly kind: "remote"; readonly baseUrl: string };
+
+const serviceOf = ({ SVC_BASE_URL: baseUrl }: Values): Service =>
+  baseUrl === null ? { kind: "sandbox" } : { kind: "remote", baseUrl };
+
 /** A younger difference may be an event on its way. The sandbox delivers within seconds. */
 const [serviceGraceSeconds, sandboxGraceSeconds] = [600, 5];
+
+const optionalPath = (path: string | null): string | null => (path === null ? null : resolve(path));
 
 const isEmbedded = (databaseUrl: string | null): boolean => databaseUrl === null || databaseUrl === embeddedDatabase;
 
 function secretsOf(
   values: Values,
-  alertSecrets: Secrets["alertSecrets"],
-  forwardSecrets: Secrets["forwardSecrets"],
-): Secrets {
+  alertSecrets: Readonly<Record<string, string | null>>,
+  forwardSecrets: Readonly<Record<string, string | null>>,
+) {
   return {
     databaseUrl: isEmbedded(values.DATABASE_URL) ? null : values.DATABASE_URL,
+    /** Past the pooler. Where it is set, `databaseUrl` goes through one that lends connections by the transaction. */
     databaseDirectUrl: values.DATABASE_DIRECT_URL,
+    /** A physical standby of `databaseUrl` that reports are read from; null: they are read from `databaseUrl`. */
     reportsDatabaseUrl: values.REPORTS_DATABASE_URL,
     redisUrl: values.REDIS_URL,
     serviceApiKey: values.SVC_API_KEY,
+    /** Newest first; empty if the environment has none. The database may hold more. */
     webhookSecrets: values.SVC_WEBHOOK_SECRETS ?? [],
     oidcClientSecret: values.DASHBOARD_OIDC_CLIENT_SECRET,
     proxySecret: values.DASHBOARD_PROXY_SECRET,
     metricsToken: values.METRICS_TOKEN,
+    /** 64 lower-case hex digits. */
     encryptionKey: values.TALLYHOOK_ENCRYPTION_KEY,
     previousEncryptionKeys: values.TALLYHOOK_PREVIOUS_ENCRYPTION_KEYS ?? [],
     smtpUrl: values.SMTP_URL,
     tracingHeaders: values.OTEL_EXPORTER_OTLP_HEADERS,
+    /** Keyed by variable name, ALERT_…, as the channels in the alert settings refer to them. */
     alertSecrets: redact(alertSecrets),
+    /** Keyed by variable name, FORWARD_…, as the destinations refer to them. */
     forwardSecrets: redact(forwardSecrets),
   };
 }
 
-function reportMailOf(
-  values: Pick<Values, "REPORTS_CRON" | "REPORTS_MAIL_TO" | "REPORTS_MAIL" | "REPORTS_MAIL_FORMAT">,
-): ReportMail | null {
+/** `word` month: the previous month; otherwise the previous day. Names are checked where the reports are known. */
+function reportMailOf(values: Values) {
   const { REPORTS_CRON: cronText, REPORTS_MAIL_TO: to } = values;
   if (cronText === null || to === null) return null;
   return { cron: cronText, to, reports: values.REPORTS_MAIL, formats: values.REPORTS_MAIL_FORMAT };
 }
 
-function tracingOf({ OTEL_EXPORTER_OTLP_ENDPOINT: endpoint, OTEL_SDK_DISABLED: disabled }: Values): Config["tracing"] {
+function tracingOf({ OTEL_EXPORTER_OTLP_ENDPOINT: endpoint, OTEL_SDK_DISABLED: disabled }: Values) {
   return endpoint === null || disabled === "true" ? null : { endpoint };
 }
 
-function oidcOf(values: Values): Config["dashboard"]["oidc"] {
+function oidcOf(values: Values) {
   const { DASHBOARD_OIDC_ISSUER: issuer, DASHBOARD_OIDC_CLIENT_ID: clientId } = values;
   const { DASHBOARD_OIDC_CLAIM: claim, DASHBOARD_OIDC_ROLES: rolesByGroup } = values;
   if (issuer === null || clientId === null || rolesByGroup === null) return null;
   return { issuer, clientId, claim, rolesByGroup };
 }
 
-function encryptionKeySource(key: string | null, database: Config["database"]): Config["encryptionKey"] {
+/**
+ * `environment`: `secrets.encryptionKey`; `local`: a key made in `dataDir` (embedded defaults only, see encryption.ts);
+ * `none`: encryption is impossible, since every machine would have a different key.
+ */
+function encryptionKeySource(key: string | null, isOwnServer: boolean): "environment" | "local" | "none" {
   if (key !== null) return "environment";
-  return database === "embedded" ? "local" : "none";
+  return isOwnServer ? "local" : "none";
 }
 
 /** The host as written in a URL. */
