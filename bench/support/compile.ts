@@ -16,7 +16,7 @@ export async function compile(): Promise<void> {
   const tsc = join(projectRoot, "node_modules", "typescript", "bin", "tsc");
   const run = (...args: string[]) => promisify(execFile)(process.execPath, args, { cwd: projectRoot });
   await run(tsc, "-p", join(projectRoot, "bench"), "--noCheck");
-  await run(join("src", "bin", "copy-files.js"), built);
+  await run(join("src", "bin", "compile.js"), built);
   // A worker starts its handlers by the program's entry, which is next to a build.
   await mkdir(join(entry, ".."), { recursive: true });
   await writeFile(entry, 'import "../../build/bench/servers/tallyhook.js";\n');

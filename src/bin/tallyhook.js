@@ -2,11 +2,11 @@
 /**
  * The committed entry: plain JavaScript, so that it runs right after `npm ci`.
  *
- * It runs the build in dist/ if that is newer than everything under src/ and migrations/, otherwise the sources through
- * tsx. Both run in this process, so signals, exit codes and the terminal need no forwarding. NODE_ENV does not affect
- * the choice.
+ * It brings dist/ up to date with src/ and migrations/, and runs it. Where that cannot be done, as in a folder that is
+ * read-only or with an error of syntax in one file, it runs the sources through tsx. Both run in this process, so
+ * signals, exit codes and the terminal need no forwarding. NODE_ENV does not affect the choice.
  */
-import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 
@@ -17,23 +17,16 @@ const root = join(dirname(fileURLToPath(import.meta.url)), "..", "..");
 const built = join(root, "dist", "src", "main", "main.js");
 const source = join(root, "src", "main", "main.ts");
 
-/**
- * The latest modification time under a directory. Directories count too: deleting a file changes only its directory.
- */
-function newestChangeMs(directory) {
-  let newest = statSync(directory).mtimeMs;
-  for (const entry of readdirSync(directory, { withFileTypes: true })) {
-    const path = join(directory, entry.name);
-    newest = Math.max(newest, entry.isDirectory() ? newestChangeMs(path) : statSync(path).mtimeMs);
+/** An image carries only the build. */
+async function buildIsCurrent() {
+  if (!existsSync(source)) return true;
+  const { compile } = await import("./compile.js");
+  try {
+    await compile();
+    return true;
+  } catch {
+    return false;
   }
-  return newest;
-}
-
-function buildIsCurrent() {
-  if (!existsSync(built)) return false;
-  if (!existsSync(source)) return true; // an image carries only the build
-  const builtMs = statSync(built).mtimeMs;
-  return ["src", "migrations"].every((name) => newestChangeMs(join(root, name)) < builtMs);
 }
 
 /** Its packages lie in its own node_modules, or beside it where it was installed as a package. */
@@ -47,7 +40,7 @@ function isInstalled() {
 }
 
 async function loadMain() {
-  if (buildIsCurrent()) return import(pathToFileURL(built).href);
+  if (await buildIsCurrent()) return import(pathToFileURL(built).href);
   const { register } = await import("tsx/esm/api");
   // By default tsx reads the tsconfig.json of the directory in which the command was called.
   register({ tsconfig: join(root, "tsconfig.json") });

@@ -1,6 +1,6 @@
 import { execFile, spawn } from "node:child_process";
 import { once } from "node:events";
-import { cp, mkdir, mkdtemp, rm, symlink, utimes, writeFile } from "node:fs/promises";
+import { cp, mkdir, mkdtemp, readFile, readdir, rm, stat, symlink, utimes, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { afterEach, beforeEach, describe, expect, inject, test } from "vitest";
@@ -14,7 +14,7 @@ interface Outcome {
 
 const source = "src/main/main.ts";
 const built = "dist/src/main/main.js";
-const [past, present] = [new Date("2026-01-01T00:00:00Z"), new Date("2026-01-02T00:00:00Z")];
+const [past, present] = [new Date("2026-01-01T00:00:00.123Z"), new Date("2026-01-02T00:00:00Z")];
 
 describe("the launcher", () => {
   let project: string;
@@ -25,10 +25,11 @@ describe("the launcher", () => {
     await write("tsconfig.json", "{}", past);
     await symlink(join(projectRoot, "node_modules"), join(project, "node_modules"));
     await mkdir(join(project, "src/bin"), { recursive: true });
-    await cp(join(projectRoot, "src/bin/tallyhook.js"), join(project, "src/bin/tallyhook.js"));
+    for (const name of ["tallyhook.js", "compile.js"]) {
+      await cp(join(projectRoot, "src/bin", name), join(project, "src/bin", name));
+    }
     await write("migrations/0001_first.sql", "select 1;", past);
     await write(source, program("sources: number"), past);
-    await settle(past);
   });
 
   afterEach(async () => {
@@ -61,11 +62,10 @@ describe("the launcher", () => {
     await utimes(join(project, path), at, at);
   };
 
-  /** Writing a file touches its directories: sets them and the launcher's copy back. */
-  const settle = async (at: Date): Promise<void> => {
-    for (const path of ["src", "src/bin", "src/main", "src/bin/tallyhook.js", "migrations"]) {
-      await utimes(join(project, path), at, at);
-    }
+  /** Changes a compiled file, and leaves its time as it was. */
+  const mark = async (path: string, text: string): Promise<void> => {
+    const { mtime } = await stat(join(project, path));
+    await write(path, text, mtime);
   };
 
   const launch = (args: string[], environment: Record<string, string> = {}): Promise<Outcome> =>
@@ -87,18 +87,61 @@ describe("the launcher", () => {
     },
   );
 
-  test("runs a build that is newer than src/ and migrations/", async () => {
-    await write(built, program("build"), present);
-    expect(await launch(["zero"])).toMatchObject({ code: 0, stdout: "build zero\n" });
+  test("compiles once what does not change", async () => {
+    await launch(["zero"]);
+    await mark(built, program("kept"));
+    expect(await launch(["zero"])).toMatchObject({ code: 0, stdout: "kept zero\n" });
   });
 
   test.each([
-    ["a source", source],
-    ["a migration", "migrations/0001_first.sql"],
-    ["the folder of a deleted source", "src/main"],
-  ])("runs the sources once %s is newer than the build", async (_, path) => {
-    await write(built, program("build"), past);
-    await utimes(join(project, path), present, present);
+    ["newer", present],
+    ["older, as from an archive", new Date("2025-12-31T00:00:00Z")],
+  ])("compiles a source that is %s again, and leaves the others", async (_, at) => {
+    await write("src/main/other.ts", "export const other: number = 1;", past);
+    await launch(["zero"]);
+    await mark("dist/src/main/other.js", "// kept");
+    await write(source, program("changed: number"), at);
+    expect(await launch(["zero"])).toMatchObject({ code: 0, stdout: "changed zero\n" });
+    expect(await readFile(join(project, "dist/src/main/other.js"), "utf8")).toBe("// kept");
+  });
+
+  test("compiles everything again for another configuration of the compiler", async () => {
+    await launch(["zero"]);
+    await mark(built, program("kept"));
+    await write("tsconfig.json", "{}", present);
+    expect(await launch(["zero"])).toMatchObject({ code: 0, stdout: "sources zero\n" });
+  });
+
+  test("follows migrations, what handlers read, and deleted files", async () => {
+    await write("src/handlers/text.html", "first", past);
+    await write("src/main/other.ts", "export const other: number = 1;", past);
+    await launch(["zero"]);
+    await write("migrations/0002_second.sql", "select 2;", past);
+    await write("src/handlers/text.html", "second", present);
+    await rm(join(project, "migrations/0001_first.sql"));
+    await rm(join(project, "src/main/other.ts"));
+    await launch(["zero"]);
+    expect(await readdir(join(project, "dist/migrations"))).toEqual(["0002_second.sql"]);
+    expect(await readdir(join(project, "dist/src/main"))).toEqual(["main.js"]);
+    expect(await readFile(join(project, "dist/src/handlers/text.html"), "utf8")).toBe("second");
+  });
+
+  test("starts several at once where nothing is compiled, or a killed one left a part of a file", async () => {
+    const all = await Promise.all([1, 2, 3, 4].map(() => launch(["zero"])));
+    expect(all.map(({ stdout }) => stdout)).toEqual(Array(4).fill("sources zero\n"));
+    // What a killed one leaves: a part of a file under another name, and no list of what is compiled.
+    await rm(join(project, "dist/sources.txt"));
+    await rm(join(project, built));
+    await write(`${built}.99999999.tmp`, "export async func", past);
+    expect(await launch(["zero"])).toMatchObject({ code: 0, stdout: "sources zero\n" });
+    expect(await readdir(join(project, "dist/src/main"))).toEqual(["main.js"]);
+  });
+
+  test.each([
+    ["another file has an error of syntax", () => write("src/main/other.ts", "export const = ;", past)],
+    ["nothing can be compiled", () => write("dist", "in its place", past)],
+  ])("runs the sources where %s", async (_, prepare) => {
+    await prepare();
     expect(await launch(["zero"])).toMatchObject({ code: 0, stdout: "sources zero\n" });
   });
 

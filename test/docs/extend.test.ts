@@ -79,7 +79,7 @@ beforeAll(async () => {
   await putCommand("set-target", "set-target.ts", "registerSetTarget");
   // All at once, which takes little more than one alone. What is in error is built all the same.
   typeErrors = await compile(["-p", "tsconfig.build.json"], project);
-  await run(process.execPath, ["src/bin/copy-files.js", "dist"], { cwd: project });
+  await run(process.execPath, ["src/bin/compile.js"], { cwd: project });
 });
 
 /** Imports a name and puts it into a list, as the page says. */

@@ -2,7 +2,7 @@ import { chmod, cp, mkdir, mkdtemp, readFile, rm, symlink } from "node:fs/promis
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import type { TestProject } from "vitest/node";
-import { compile, printed } from "./compile.ts";
+import { printed } from "./compile.ts";
 import { projectRoot } from "./project-root.ts";
 
 declare module "vitest" {
@@ -49,9 +49,6 @@ async function layOut(image: string): Promise<void> {
 
 /** Builds like `npm run build`, but without type checks, which `npm run check` does. */
 async function build(outDir: string): Promise<void> {
-  const args = ["-p", "tsconfig.build.json", "--outDir", outDir, "--noCheck"];
-  const copyFiles = [join("src", "bin", "copy-files.js"), outDir];
-  const errors =
-    (await compile(args, projectRoot)) || (await printed(process.execPath, copyFiles, { cwd: projectRoot }));
+  const errors = await printed(process.execPath, [join("src", "bin", "compile.js"), outDir], { cwd: projectRoot });
   if (errors !== "") throw new Error(errors);
 }
