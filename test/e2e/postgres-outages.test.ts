@@ -123,6 +123,7 @@ describe("a deployment on PostgreSQL alone under load", () => {
   });
 
   test("and after all of it, the mirror equals the model, and the same processes run", async () => {
+    expect(await statusFor(webhookSecret)).toBe(200);
     await sender.finish();
     await storedAreSettled(db);
     const acknowledged = new Map([...sender.acknowledged, [probe.id, probe]]);

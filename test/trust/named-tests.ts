@@ -41,8 +41,12 @@ export function declares(source: string, title: string): boolean {
 }
 
 /** Whether a test of a run, by its full title, is of this source title. Pure. */
-export function isOfTitle(ran: string, title: string): boolean {
+export const isOfTitle = (ran: string, title: string): boolean => new RegExp(`^${patternOf(title)}$`).test(ran);
+
+/** For vitest's `--testNamePattern`, which sees the titles of the groups before a test's own: those tests alone. Pure. */
+export const testNamePattern = (titles: readonly string[]): string => `(?:${titles.map(patternOf).join("|")})$`;
+
+function patternOf(title: string): string {
   const parts = title.split(/%[a-z#]|\$\{[^}]*\}|\$\w+/);
-  const pattern = parts.map((part) => part.replaceAll(/[.*+?^${}()|[\]\\]/g, "\\$&")).join("[^]*");
-  return new RegExp(`^${pattern}$`).test(ran);
+  return parts.map((part) => part.replaceAll(/[.*+?^${}()|[\]\\]/g, "\\$&")).join("[^]*");
 }

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { projectRoot } from "../support/project-root.ts";
 import { limits } from "./limits.ts";
-import { declares, isOfTitle, missingTests, testsNamedIn } from "./named-tests.ts";
+import { declares, isOfTitle, missingTests, testNamePattern, testsNamedIn } from "./named-tests.ts";
 import { type RunReport, lastRunOfAll, promisesPage, withoutRun } from "./promises-page.ts";
 import { promises } from "./promises.ts";
 
@@ -98,4 +98,10 @@ test("a test is known by its title as the source has it, and its cases by what t
     true,
     false,
   ]);
+});
+
+test("those tests alone run that are named, whatever group they are in", () => {
+  const pattern = new RegExp(testNamePattern(["a (b) %s", "c ${n}d"]));
+  const titles = ["a (b) 7", "in a group a (b) 8", "c 1d", "c 1d e", "a b 7"];
+  expect(titles.filter((title) => pattern.test(title))).toEqual(["a (b) 7", "in a group a (b) 8", "c 1d"]);
 });

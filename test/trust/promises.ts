@@ -23,11 +23,16 @@ export const promises: readonly StatedPromise[] = [
   held(
     "Redis may be empty, down or flushed: nothing is lost, since the queue only wakes workers.",
     ["e2e/redis-outages", "without Redis from the start: accepts, says degraded, and the relay applies"],
+    ["e2e/redis-outages", "when Redis comes, the queue and the schedules work without a restart"],
     ["e2e/redis-outages", "flushed again and again: everything is applied within a minute, schedules come back"],
+    ["e2e/redis-outages", "crashed and started empty: the queue works again"],
+    ["e2e/redis-outages", "and after all of it, the mirror equals the model and no event was refused"],
   ),
   held(
     "Without PostgreSQL the answer is 503, and everything goes on by itself when it is back.",
     ["receiver/outage", "a database that is killed: 503 in time, and events are taken again when it is back"],
+    ["e2e/postgres-outages", "a database that hangs: 503 within ten seconds, then it goes on"],
+    ["e2e/postgres-outages", "a database that is down: 503, then it goes on"],
     ["e2e/postgres-outages", "and after all of it, the mirror equals the model, and the same processes run"],
   ),
   held(

@@ -2,7 +2,7 @@
  * `npm run promises`: runs the tests that the promises name, and writes docs/promises.md from what became of them.
  * `-- --results FILE` takes a result file of a run that there was, and may be given for each of several runs of one
  * state (`.ci/run` keeps its last ones as `.data/*-results.json`); `--print` prints one line a promise and writes
- * nothing. `--list` prints the files of these tests alone.
+ * nothing. `--list` prints the files of these tests alone, and `--titles` a pattern of their titles for vitest.
  */
 import { execFileSync, spawnSync } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -11,6 +11,7 @@ import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { format } from "oxfmt";
 import { projectRoot } from "../support/project-root.ts";
+import { testNamePattern } from "./named-tests.ts";
 import { asOneRun, lastRunOfAll, promisesPage, runReport } from "./promises-page.ts";
 import { promises } from "./promises.ts";
 
@@ -19,6 +20,10 @@ const values = readArguments();
 const files = [...new Set(promises.flatMap(({ tests }) => tests.map((each) => each.file)))];
 if (values.list) {
   console.log(files.join("\n"));
+  process.exit();
+}
+if (values.titles) {
+  console.log(testNamePattern([...new Set(promises.flatMap(({ tests }) => tests.map((each) => each.title)))]));
   process.exit();
 }
 
@@ -40,6 +45,7 @@ function readArguments() {
         results: { type: "string", multiple: true },
         print: { type: "boolean", default: false },
         list: { type: "boolean", default: false },
+        titles: { type: "boolean", default: false },
       },
     }).values;
   } catch (error) {
