@@ -11,7 +11,6 @@ import { type Sender, type SenderCounts, startSender } from "../../e2e/sender.ts
 import type { DebianPostgres } from "../../support/debian-postgres.ts";
 import { eventually } from "../../support/eventually.ts";
 
-const [receivers, workers] = [4, 4];
 /** Of all events, so many are of one object. */
 const hotRate = 0.2;
 
@@ -19,6 +18,8 @@ export interface ManyPlan {
   /** Decides the events, and which worker is struck. */
   seed: string;
   seconds: number;
+  receivers: number;
+  workers: number;
   /** Of all receivers together. */
   eventsPerSecond: number;
   postgres: DebianPostgres;
@@ -54,7 +55,7 @@ export interface ManyReport {
 }
 
 /**
- * Four receivers and four workers, real processes, under load for a while, with a hot object among the events. Workers
+ * Several receivers and workers, real processes, under load for a while, with a hot object among the events. Workers
  * are killed and stopped, servers struck. Rejects when a process ends by itself or something hangs; otherwise says what
  * it found.
  */
@@ -68,7 +69,7 @@ export async function runMany(plan: ManyPlan): Promise<ManyReport> {
   const ended: Program[] = [];
   try {
     const deployments = await Promise.all(
-      Array.from({ length: receivers }, () =>
+      Array.from({ length: plan.receivers }, () =>
         layOutDeployment({
           databaseUrl: plan.pooledUrl ?? url,
           ...(plan.pooledUrl === null ? {} : { databaseDirectUrl: url }),
@@ -79,12 +80,12 @@ export async function runMany(plan: ManyPlan): Promise<ManyReport> {
     const [deployment] = deployments;
     if (deployment === undefined) throw new Error("there is no deployment");
     programs.push(...(await Promise.all(deployments.map((each) => each.startReceiver()))));
-    const team = await Promise.all(Array.from({ length: workers }, () => deployment.startWorker()));
+    const team = await Promise.all(Array.from({ length: plan.workers }, () => deployment.startWorker()));
     for (const [n, { webhooksUrl }] of deployments.entries()) {
       const options = {
         url: webhooksUrl,
         secret: webhookSecret,
-        eventsPerSecond: plan.eventsPerSecond / receivers,
+        eventsPerSecond: plan.eventsPerSecond / plan.receivers,
         connections: 12,
       };
       senders.push(startSender({ history, random: seededRandom(`${plan.seed} sender ${n}`) }, options));

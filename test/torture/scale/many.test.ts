@@ -9,8 +9,11 @@ import { startWatchedRedis } from "../../support/redis-many.ts";
 import { type ManyPlan, type ManyReport, runMany } from "./many-run.ts";
 
 const seed = process.env["TORTURE_SEED"] ?? "torture";
-const seconds = Number(process.env["TORTURE_SECONDS"] ?? (inject("isShort") ? 20 : 600));
-const eventsPerSecond = Number(process.env["TORTURE_EVENTS_PER_SECOND"] ?? 200);
+/** In the short form as many processes and events as two CPUs keep up with: a backlog would only be waited for. */
+const [receivers, workers, defaultSeconds, defaultRate] = inject("isShort") ? [2, 3, 1, 60] : [4, 4, 600, 200];
+const seconds = Number(process.env["TORTURE_SECONDS"] ?? defaultSeconds);
+const eventsPerSecond = Number(process.env["TORTURE_EVENTS_PER_SECOND"] ?? defaultRate);
+const load = { seconds, receivers, workers, eventsPerSecond, outlastsTransactions: !inject("isShort") };
 
 afterEach(killPrograms);
 
@@ -34,16 +37,14 @@ const standbyAway =
   };
 
 test.runIf(debianPostgresInstalled && pgbouncerInstalled)(
-  "4 receivers and 4 workers behind PgBouncer, queue on PostgreSQL: nothing is lost or doubled, and no deadlock",
+  `${receivers} receivers and ${workers} workers behind PgBouncer, queue on PostgreSQL: nothing is lost or doubled, and no deadlock`,
   async () => {
     const postgres = await startDebianPostgres();
     const pooler = await startPgBouncer(postgres.url, "transaction", { default_pool_size: 40 });
     try {
       const report = await runMany({
         seed: `${seed} postgres`,
-        seconds,
-        eventsPerSecond,
-        outlastsTransactions: !inject("isShort"),
+        ...load,
         postgres,
         pooledUrl: pooler.url,
         redisUrl: null,
@@ -60,16 +61,14 @@ test.runIf(debianPostgresInstalled && pgbouncerInstalled)(
 );
 
 test.runIf(debianPostgresInstalled && redisInstalled)(
-  "4 receivers and 4 workers, queue behind Sentinels whose master is stopped: nothing is lost or doubled, and no deadlock",
+  `${receivers} receivers and ${workers} workers, queue behind Sentinels whose master is stopped: nothing is lost or doubled, and no deadlock`,
   async () => {
     const postgres = await startDebianPostgres();
     const redis = await startWatchedRedis({ replicas: 1, sentinels: 3 });
     try {
       const report = await runMany({
         seed: `${seed} redis`,
-        seconds,
-        eventsPerSecond,
-        outlastsTransactions: !inject("isShort"),
+        ...load,
         postgres,
         pooledUrl: null,
         redisUrl: redis.url,
