@@ -55,6 +55,8 @@ export const longerTests = [
   "test/alerts/recurrences.test.ts",
   "test/dispatch/start-dispatch.test.ts",
   "test/feed/{consumers,recurrences}.test.ts",
+  "test/migrations/released-versions.test.ts",
+  "test/reconcile/refused-rows.test.ts",
   "test/reconcile/runs/run-lease.test.ts",
   "test/trust/claims-of-proof.test.ts",
 ];
