@@ -62,7 +62,7 @@ const foreign = (evidence: string): string =>
   "the account that this mirror is of, or DATABASE_URL to an empty database for the other one, then run again.";
 
 const unproved = ({ object, why }: Unanswered): string =>
-  "It cannot be told whether the key belongs to the mirror's account: the service shows none of the objects that the " +
+  "It is not known whether the key belongs to the mirror's account: the service shows none of the objects that the " +
   `mirror has held longest, and does not say that they are unknown (${nameOf(object)}: ${why}). Nothing was read ` +
   "into the mirror. Run again once the service answers; if it refuses these reads, give the key in SVC_API_KEY the " +
   "permission to read orders, transactions or subscriptions.";

@@ -340,10 +340,10 @@ test("settings are shown with their source and default, and no secret", async ()
 });
 
 test("the doctor's checks are made when asked for, without the pages' limit, and kept to look at", async () => {
-  expect(await read("/admin/doctor")).not.toContain("What was checked");
+  expect(await read("/admin/doctor")).not.toContain("Checks");
   expect((await post("/admin/doctor", {})).status).toBe(303);
   const page = await read("/admin/doctor");
-  expect(page).toContain("What was checked");
+  expect(page).toContain("Checks");
   expect(page).toMatch(/schema text/);
 });
 

@@ -364,7 +364,7 @@ describe("a replay", () => {
     const whole = await storeRow(database.db, { state: "dead" });
     const empty = await storeRow(database.db, { state: "dead", raw: null });
     const asked = await page(`/events/replay/confirm?seq=${whole}&seq=${empty}`);
-    expect(asked.text).toContain("1 chosen event has no bytes any more");
+    expect(asked.text).toContain("1 chosen event has no stored payload");
     expect((await post("/events/replay", formOf(asked.text))).status).toBe(303);
     expect(await audited("event.replayed")).toMatchObject({ subject_id: String(whole) });
     const none = await page(`/events/replay/confirm?seq=${empty}`);

@@ -370,7 +370,7 @@ describe("the timeline and the blame", () => {
     await apply(db, byEvent(shown("order", sampleOrder({ status: "refunded" })), 1));
     await apply(db, byEvent(shown("order", sampleOrder({ status: "succeeded" })), 2));
     expect(wordsOf((await open("/objects/order/order-1", viewer)).text)).toContain(
-      "the other comes later in the life of an order",
+      "the other's status comes later for an order",
     );
     await apply(db, seen("order", sampleOrder({ status: "succeeded" }), 60));
     const plain = wordsOf((await open("/objects/order/order-1", viewer)).text);
@@ -396,7 +396,7 @@ describe("the timeline and the blame", () => {
     });
     const { text } = await open("/objects/order/order-1", viewer);
     const plain = wordsOf(text);
-    expect(plain).toContain("dated more than an hour after it came");
+    expect(plain).toContain("dated more than an hour after it arrived");
     expect(plain).toContain("edited by hand: total");
     expect(plain).toContain("Healed by ann");
     // What people write may name a customer.

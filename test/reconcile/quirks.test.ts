@@ -306,7 +306,7 @@ test("a key that may not read objects by id stops the run", async () => {
   const before = await fingerprint(stand);
   const result = await stand.run();
   expect(result).toMatchObject({ complete: false, totals: { rows: {} } });
-  expect(result.error).toMatch(/cannot be told.*refused with 403.*permission to read orders/s);
+  expect(result.error).toMatch(/not known whether.*refused with 403.*permission to read orders/s);
   expect(await fingerprint(stand)).toBe(before);
 });
 

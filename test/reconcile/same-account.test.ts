@@ -91,7 +91,7 @@ test.each([
       const result = await stand.run();
       expect(result).toMatchObject({ complete: false, totals: { rows: {} } });
       expect(result.error).toMatch(
-        /cannot be told.*order order-0000: .*Run again once the service answers.*permission/s,
+        /not known whether.*order order-0000: .*Run again once the service answers.*permission/s,
       );
       expect(await keptAccounts()).toEqual([]);
       expect(await fingerprint(stand)).toBe(before);
@@ -158,7 +158,7 @@ test("heal writes no object of another account, nor of one that cannot be told",
     service.quirks = {
       object: (_, list) => (list === "customers" ? undefined : refusal(500, "internal_error")),
     };
-    await expect(proposeHeal(stand.deps, object)).rejects.toThrow("cannot be told");
+    await expect(proposeHeal(stand.deps, object)).rejects.toThrow("not known whether");
   } finally {
     service.objects = own;
     service.quirks = {};

@@ -137,7 +137,7 @@ function expectEnvelope(method: string, path: string, { status, body, headers }:
   if (expected !== undefined) expect(error.type).toBe(expected);
   const known = declaredAt(method, path.split("?")[0] ?? "");
   // A forced fault answers what the endpoint itself never would.
-  if (known === undefined || error.message.startsWith("A fault of the sandbox")) return;
+  if (known === undefined || error.message.startsWith("This fault was ordered")) return;
   const what = `${known.endpoint.name} declares ${error.code}`;
   expect(known.errorCodes.has(error.code), what).toBe(true);
 }

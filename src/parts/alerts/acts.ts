@@ -118,7 +118,7 @@ async function requireFailed(
   }
   const version = versionOfFailed(chosen);
   if (decidedOn !== null && (version === "" || decidedOn !== version)) {
-    throw outdated(`What was given up of alert ${found.id}`, found);
+    throw outdated(`The list of undelivered messages of alert ${found.id}`, found);
   }
   return { alertId: Number(found.id) };
 }
@@ -198,7 +198,7 @@ async function assertSilences(trx: Knex.Transaction, decidedOn: string | null): 
   if (decidedOn === null) return;
   await lockSilences(trx);
   const silences = await listSilences(trx, { all: true, limit: mostSilencesListed });
-  if (decidedOn !== versionOfSilences(silences)) throw outdated("What is silenced");
+  if (decidedOn !== versionOfSilences(silences)) throw outdated("The list of silences");
 }
 
 export const silenceSubject: ActSubject<SilenceRow> = {

@@ -5,7 +5,8 @@ import type { AlertFact, AlertItem, AlertMessage } from "./message.ts";
 
 /** Facts of a message whose values stay: amounts, codes, counts, times, order numbers and ids. */
 const keptLabels = new Set([
-  "Accepted meanwhile",
+  "Accepted in that time",
+  "Accepted meanwhile", // the label of earlier versions
   "Acknowledge",
   "Amount",
   "At risk",

@@ -36,12 +36,12 @@ const ruleShape = {
   }),
   dunning_renewal: rule(
     "A renewal was declined and will be retried. Soft declines are only counted on the daily list, until this attempt: " +
-      'then the alert says to write to the customer. From "highAmountMinor" on every attempt is sent at once.',
+      'then the alert says to write to the customer. From "highAmountMinor" on every attempt is sent immediately.',
     "warning",
     { highAmountMinor, contactAtAttempt: count(1, 20, dunningDefaults.contactAtAttempt) },
   ),
   dunning_last_retry: rule(
-    'The last retry of a renewal is near. On the daily list; with severity "critical" it is sent at once.',
+    'The last retry of a renewal is near. On the daily list; with severity "critical" it is sent immediately.',
     "error",
     {
       withinHours: count(1, 240, dunningDefaults.withinHours),
@@ -49,7 +49,7 @@ const ruleShape = {
     },
   ),
   dunning_final: rule(
-    'A renewal was declined and no retry follows. On the daily list; sent at once with severity "critical", and from ' +
+    'A renewal was declined and no retry follows. On the daily list; sent immediately with severity "critical", and from ' +
       'the "highAmountMinor" of "dunning_renewal" on.',
     "error",
     {},
@@ -61,11 +61,7 @@ const ruleShape = {
   event_dead: rule("An event could not be applied and will not be tried again.", "error", {}),
   event_unknown: rule("A type, version, status, code or currency that was never seen before.", "warning", {}),
   event_duplicate_id: rule("Two different bodies with one event id.", "warning", {}),
-  card_number: rule(
-    "Somebody writes card numbers into a field of the service's objects. They are masked here.",
-    "critical",
-    {},
-  ),
+  card_number: rule("A field of the service's objects contains card numbers. They are masked here.", "critical", {}),
   alert_undescribed: rule(
     "An alert could not be composed: a new shape of data, or a fault of this version. The data was applied.",
     "error",

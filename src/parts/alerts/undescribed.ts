@@ -125,7 +125,7 @@ function subjectOf(resource: string, id: string): Subject {
 
 export const describedEnd: End = {
   title: "An alert that could not be composed has been composed",
-  advice: `What happened is in an alert of its own: "${tallyhook("alerts list")}".`,
+  advice: `The event itself has an alert of its own: "${tallyhook("alerts list")}".`,
 };
 
 /** The most alerts of one step: those that still fail must not delay the others, nor the sweep. */

@@ -117,7 +117,7 @@ async function register(
   const url = given ?? tools.url;
   if (url === null) {
     throw new ConfigurationError(
-      "PUBLIC_URL is not set, so the service cannot be told where to send events. Set it, such as " +
+      "PUBLIC_URL is not set, so there is no address to register at the service. Set it, such as " +
         "https://hooks.example.com, or give the whole address.",
     );
   }

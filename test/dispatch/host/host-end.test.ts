@@ -6,7 +6,7 @@ const end: HostEnd = { code: null, signal: null, known: null, heapShare: 0.2, lo
 test.each<[Partial<HostEnd>, RegExp]>([
   [{ code: 0 }, /^it exited with code 0, as by process\.exit\(\) in a handler$/],
   [{ code: 1, loading: "a.ts" }, /in a handler, while it loaded a\.ts$/],
-  [{ signal: "SIGABRT" }, /^it aborted \(SIGABRT\): it ran out of memory at once, or/],
+  [{ signal: "SIGABRT" }, /^it aborted \(SIGABRT\): it suddenly ran out of memory, or/],
   [{ signal: "SIGABRT", heapShare: 0.9 }, /^it ran out of memory: its heap was full$/],
   [{ signal: "SIGKILL" }, /^it was killed \(SIGKILL\), by a person or because .* no memory left$/],
   [{ signal: "SIGSEGV" }, /^it was ended by SIGSEGV$/],

@@ -202,7 +202,7 @@ describe("tallyhook events replay", () => {
     const { out, err, error } = await events("replay", "--dead");
     expect(error).toBeNull();
     expect(out).toMatch(/^0 events put back/);
-    expect(err).toContain("1 dead event has no bytes any more");
+    expect(err).toContain("1 dead event has no stored payload");
   });
 
   test("without a name it is wrong usage, and says what to name", async () => {

@@ -85,7 +85,7 @@ function renderActions({ alert, silences }: AlertPage): Html | null {
       html`<form class="card" method="post" action="/alerts/${alert.id}/acknowledge">
         <h2>Acknowledge</h2>
         ${decidedOn(alertSubject.version(alert))}
-        <label for="said">What you do about it <span class="hint">if you like</span></label>
+        <label for="said">What you are doing about it <span class="hint">if you like</span></label>
         <textarea id="said" name="note" rows="2" maxlength="${paragraph.longest}"></textarea>
         <p class="hint">It no longer escalates, and the channels that have it are notified that you work on it.</p>
         <button>Acknowledge</button>

@@ -17,7 +17,7 @@ interface ReceiverQuestions {
 /** No receiver takes webhooks: none runs, or those that run cannot store events. */
 export const absentReceiver = watch({
   rule: "receiver_absent",
-  about: "No receiver has been able to take a webhook for so long; a restart takes less.",
+  about: 'No receiver has been able to take a webhook for "afterMinutes" minutes; a restart takes less.',
   severity: "critical",
   settings: { afterMinutes: count(1, 1_440, 2) },
   clock: "service",

@@ -11,7 +11,7 @@ const keyPrefix = "feed-consumer:";
 /** A consumer has not read a change for long. Sent again each time its delay has doubled. */
 export const feedConsumerBehind = watch({
   rule: "feed_consumer_behind",
-  about: "A consumer of the feed of changes has not read a change for so long.",
+  about: 'A consumer of the feed of changes has not read a change for "afterHours" hours.',
   severity: "error",
   settings: { afterHours: count(1, 240, 1) },
   // After a total downtime, consumers first catch up.
@@ -30,8 +30,8 @@ export const feedConsumerBehind = watch({
         }),
         advice:
           "Start the program that reads under this name, or read its log: it does not run, or it fails at one " +
-          "change. Nothing is lost: the feed keeps what it has not read, and grows until it has. If nobody needs " +
-          `the consumer any more, remove it: "${tallyhook(`changes consumers remove ${commandWord(name)}`)}".`,
+          "change. Nothing is lost: the feed keeps what it has not read, and grows until it has. If the consumer is " +
+          `no longer needed, remove it: "${tallyhook(`changes consumers remove ${commandWord(name)}`)}".`,
         facts: [
           { label: "Consumer", value: withoutControls(name) },
           { label: "Oldest unread change", value: localTime(unreadSince) },

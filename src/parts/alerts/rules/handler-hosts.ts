@@ -10,7 +10,7 @@ import { type Wording, headlineText, shortened } from "./wording.ts";
 /** The process that all handlers share does not run, or ends again and again. */
 export const handlerHostDown = watch({
   rule: "handler_host_down",
-  about: "The process that all your handlers share has not run for so long, or ends again and again.",
+  about: 'The process that all your handlers share has not run for "afterMinutes" minutes, or ends again and again.',
   severity: "critical",
   settings: { afterMinutes: count(0, 1_440, 1) },
   read: async (db, { settings }, { downHosts }: Pick<Answers, "downHosts">) =>
@@ -38,7 +38,8 @@ export const handlerHostDown = watch({
   },
   end: {
     title: "The process of the handlers runs again",
-    advice: "It runs, or no worker starts it any longer. What waited follows in its order. Nothing is left to do.",
+    advice:
+      "It runs, or no worker starts it any longer. The waiting changes run in their order. Nothing is left to do.",
   },
   samples: ({ at }) => ({
     "the process of the handlers down": [
@@ -58,7 +59,8 @@ const filePrefix = "handler-quarantined:";
 /** Each file that the others run without. */
 export const handlerQuarantined = watch({
   rule: "handler_quarantined",
-  about: "A handler's file has not been usable for so long, or ends its process: the other handlers run without it.",
+  about:
+    'The file of a handler has not been usable for "afterMinutes" minutes, or ends its process: the others run without it.',
   severity: "error",
   settings: { afterMinutes: count(0, 1_440, 1) },
   read: async (db, { settings }, { downHosts }: Pick<Answers, "downHosts">) =>
@@ -85,7 +87,8 @@ export const handlerQuarantined = watch({
       ),
   end: (key) => ({
     title: headlineText({ lead: `The handler in ${shortened(basename(key.slice(filePrefix.length)))} runs again` }),
-    advice: "It runs, or no worker starts it any longer. What waited follows in its order. Nothing is left to do.",
+    advice:
+      "It runs, or no worker starts it any longer. The waiting changes run in their order. Nothing is left to do.",
   }),
   samples: ({ at }) => ({
     "a handler in quarantine": [

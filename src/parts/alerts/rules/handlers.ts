@@ -143,8 +143,8 @@ export const handlerPaused = watch({
       title: headlineText({ lead: `Failures no longer pause ${title}` }),
       advice: isDestination(name, named)
         ? `It takes deliveries again, or has answered 410, or a person has resumed, paused or removed it: ${list}. ` +
-          "What waited follows in its order."
-        : `It works again, or a person has resumed, paused or removed it: ${list}. What waited follows in its order.`,
+          "The waiting changes run in their order."
+        : `It works again, or a person has resumed, paused or removed it: ${list}. The waiting changes run in their order.`,
     };
   },
   samples({ at }) {
@@ -173,7 +173,8 @@ export const handlerPaused = watch({
 /** A handler or a destination has left due changes waiting for a long time. */
 export const handlerBehind = watch({
   rule: "handler_behind",
-  about: "A handler has not begun for so long what was due: no process runs it, it is too slow, or a person paused it.",
+  about:
+    'A handler has not begun due work for "afterHours" hours: no process runs it, it is too slow, or a person paused it.',
   severity: "error",
   settings: { afterHours: count(1, 240, 1) },
   // Right after a downtime of everything, all are behind.
@@ -377,7 +378,7 @@ function behindOf(
       next: source === "changes" ? "Nothing is lost" : null,
     }),
     advice: isDestination(name, named)
-      ? `${isPaused ? pausedDestination : slowDestination} Meanwhile ${keptIn[source]}. ${ifNotNeeded}`
+      ? `${isPaused ? pausedDestination : slowDestination} In the meantime ${keptIn[source]}. ${ifNotNeeded}`
       : isPaused
         ? pausedHandler
         : slowHandler,

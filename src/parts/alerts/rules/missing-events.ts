@@ -12,7 +12,7 @@ const weekMs = 7 * 24 * hourMs;
 /** No events in an hour that is usually busy. */
 export const missingEvents = watch({
   rule: "silence_events",
-  about: 'No events in an hour that usually brings at least so many (in most of the last "weeks" weeks).',
+  about: 'No events in an hour that usually brings at least "usuallyAtLeast" (in most of the last "weeks" weeks).',
   severity: "critical",
   settings: { usuallyAtLeast: count(1, 1_000_000, 10), weeks: count(1, 12, 4) },
   clock: "service",

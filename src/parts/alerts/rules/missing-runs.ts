@@ -7,7 +7,7 @@ import { headlineText } from "./wording.ts";
 /** No reconciliation for too long, or none at all since watching began. */
 export const missingRuns = watch({
   rule: "reconcile_missing",
-  about: "No run of reconciliation that answers for everything has begun for so long.",
+  about: 'No complete run of reconciliation has begun for "afterHours" hours.',
   severity: "critical",
   settings: { afterHours: count(1, 240, 26) },
   read: async (db, _context, { lastFullAnswerStart }: Pick<Answers, "lastFullAnswerStart">) =>

@@ -15,7 +15,7 @@ const schedulerGraceMs = 10 * minuteMs;
 /** Workers, or the scheduler, whose heartbeats are missing. */
 export const missingWorkers = watch({
   rule: "silence_worker",
-  about: "A worker or the scheduler has sent no heartbeat for so long.",
+  about: 'A worker or the scheduler has sent no heartbeat for "afterMinutes" minutes.',
   severity: "critical",
   settings: { afterMinutes: count(1, 1_440, 5) },
   clock: "service",

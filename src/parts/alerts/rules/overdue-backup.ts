@@ -9,7 +9,7 @@ const hourMs = 3_600_000;
 /** No verified backup for too long, where backups are made. */
 export const overdueBackup = watch({
   rule: "backup_overdue",
-  about: 'No backup has been verified for so long; only where "backup" was ever run.',
+  about: 'No backup has been verified for "afterHours" hours; only where "backup" was ever run.',
   severity: "error",
   settings: { afterHours: count(1, 10_000, lateBackupHours) },
   read: async (db) => ({ backups: await readBackups(db) }),
@@ -23,7 +23,7 @@ export const overdueBackup = watch({
           takenAt === null
             ? `No backup has succeeded since the first was begun ${shortTime(triedSince)}`
             : `No verified backup since ${shortTime(takenAt)}`,
-        next: "What only this database knows would be lost with it",
+        next: "Data that only this database has would be lost",
       }),
       advice:
         `Run "${tallyhook("backup DIRECTORY")}": it says what keeps it from being made. Then look why the timer ` +

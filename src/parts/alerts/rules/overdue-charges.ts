@@ -11,7 +11,7 @@ const hourMs = 3_600_000;
 /** Retries that were due and did not happen. */
 export const overdueRetries = watch({
   rule: "silence_retry",
-  about: "A retry is overdue by so many hours.",
+  about: 'A retry is overdue by "afterHours" hours.',
   severity: "error",
   settings: { afterHours: count(1, 240, 24) },
   clock: "service",
@@ -32,8 +32,8 @@ export const overdueRetries = watch({
   end: {
     title: "Retries are no longer overdue",
     advice:
-      "The retries came, or their orders were paid or given up. If you charged an order by hand meanwhile, check " +
-      `that nobody paid twice: "${tallyhook("report exceptions")}".`,
+      "The retries came, or their orders were paid or given up. If you charged an order by hand in the meantime, check " +
+      `that no customer paid twice: "${tallyhook("report exceptions")}".`,
   },
   samples: ({ at }) => ({ "retries overdue": sample(at, 3, "order TEST0005") }),
 });
@@ -41,7 +41,7 @@ export const overdueRetries = watch({
 /** Renewals whose date passed without an order. */
 export const overdueRenewals = watch({
   rule: "silence_renewal",
-  about: "A renewal is overdue by so many hours.",
+  about: 'A renewal is overdue by "afterHours" hours.',
   severity: "error",
   settings: { afterHours: count(1, 240, 24) },
   clock: "service",
@@ -61,7 +61,7 @@ export const overdueRenewals = watch({
   end: {
     title: "Renewals are no longer overdue",
     advice:
-      "They were charged, or their subscriptions ended. If you charged one by hand meanwhile, check that nobody " +
+      "They were charged, or their subscriptions ended. If you charged one by hand in the meantime, check that no customer " +
       `paid twice: "${tallyhook("report exceptions")}".`,
   },
   samples: ({ at }) => ({ "renewals overdue": sample(at, 12, "subscription sample-subscription") }),

@@ -21,7 +21,7 @@ interface Answers {
 /** Signature failures above a rate. */
 export const signatureFailures = watch({
   rule: "signature_failures",
-  about: 'At least "count" webhooks with a wrong or an expired signature within so many minutes.',
+  about: 'At least "count" webhooks with a wrong or an expired signature within "withinMinutes" minutes.',
   severity: "critical",
   settings: { count: count(1, 1_000_000, 20), withinMinutes: count(1, 1_440, 5) },
   read: (db, { settings }) => countAnswers(db, settings.withinMinutes),
@@ -87,7 +87,7 @@ function refused(kind: keyof typeof reasonsOf, answers: Answers, withinMinutes: 
         correctsRefused,
     facts: [
       { label: `In ${withinMinutes} minutes`, value: String(failures) },
-      { label: "Accepted meanwhile", value: String(accepted) },
+      { label: "Accepted in that time", value: String(accepted) },
     ],
     storedFacts: { failures, accepted },
     measures: { rejected: failures },

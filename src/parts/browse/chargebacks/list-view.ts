@@ -158,7 +158,7 @@ function renderRatios(ratios: Ratios): Html | null {
       { name: "Chargebacks", kind: "number", cell: ({ disputes }) => disputes },
       { name: "Threshold", kind: "number", cell: ({ limit }) => limit },
       {
-        name: "Of sales",
+        name: "Share of sales",
         kind: "number",
         cell: ({ ratio }) => (ratio === null ? "–" : `${ratio} %`),
       },

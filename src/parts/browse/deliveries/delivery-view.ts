@@ -46,7 +46,7 @@ function renderAnswers({ day, week }: DeliveriesPage): Html {
     ${table(
       [
         { name: "Refused for", cell: ({ reason }) => html`<code>${reason}</code>` },
-        { name: "What it means", cell: ({ meaning }) => meaning },
+        { name: "Meaning", cell: ({ meaning }) => meaning },
         { name: "24 hours", kind: "number", cell: ({ inADay }) => inADay },
         { name: "7 days", kind: "number", cell: ({ inAWeek }) => inAWeek },
       ],
@@ -134,7 +134,7 @@ function renderStatement({ statement, timeZone }: DeliveriesPage): Html | null {
 
 const statementFrame = (body: Html): Html =>
   html`<section class="stack">
-    <h2>What the service had to announce</h2>
+    <h2>Events due from the service</h2>
     <div class="card">${body}</div>
   </section>`;
 

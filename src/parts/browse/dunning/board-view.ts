@@ -82,7 +82,7 @@ function renderColumn(page: BoardPage, stage: DunningStage, cards: readonly Boar
   const more = cards.length - most;
   return html`<section class="column" aria-labelledby="stage-${stage}">
     <h2 id="stage-${stage}">${stageNames[stage]} <span class="hint">${cards.length}</span></h2>
-    ${cards.length === 0 ? html`<p class="hint">nobody</p>` : sums(cards)}
+    ${cards.length === 0 ? html`<p class="hint">no renewals</p>` : sums(cards)}
     <ul class="plain-list">
       ${cards.slice(0, most).map((card) => renderCard(page, card))}
     </ul>

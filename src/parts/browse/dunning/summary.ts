@@ -20,7 +20,7 @@ export const dunningSummary = (parts: DunningParts): Summary => ({
       title: "Dunning",
       path: "/dunning",
       tone: reasons.length > 0 ? "warn" : unpaid.length > 0 ? "calm" : "good",
-      headline: unpaid.length === 0 ? "Nobody" : counted(unpaid.length, "renewal"),
+      headline: unpaid.length === 0 ? "No renewals" : counted(unpaid.length, "renewal"),
       facts:
         unpaid.length === 0
           ? []

@@ -48,7 +48,7 @@ export function registerEvents(program: Command, context: CliContext): void {
     say({ seqs, left }) {
       if (left > 0) {
         const stay = counted(left, "dead event has", "dead events have");
-        context.stderr.write(`tallyhook: ${stay} no bytes any more and cannot be applied.\n`);
+        context.stderr.write(`tallyhook: ${stay} no stored payload and cannot be applied.\n`);
       }
       return `${counted(seqs.length, "event")} put back; a running worker applies them within seconds.\n`;
     },

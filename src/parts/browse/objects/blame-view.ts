@@ -107,12 +107,11 @@ export function lossSentence(
       : html`the other is of ${known}, by the order that carries it.`;
   }
   if (why === "unread") return html`it has the same time, and a later read of the service showed the other.`;
-  if (why === "rank")
-    return html`it has the same time, and the status of the other comes later in the life of ${article(noun)}.`;
+  if (why === "rank") return html`it has the same time, and the other's status comes later for ${article(noun)}.`;
   if (why === "hash")
-    return html`it has the same time and is as far in its life. Which of the two counts is arbitrary, and the same
+    return html`it has the same time and a status of the same rank. The choice between the two is arbitrary but the same
     everywhere, until a read of the service decides.`;
-  if (why === "future") return html`it was dated more than an hour after it came, so it was not accepted.`;
+  if (why === "future") return html`it was dated more than an hour after it arrived, so it was not accepted.`;
   if (why === "overruled") return html`the object was healed with the state that the service showed.`;
   if (why === "group") {
     return html`this is the ${noun} ${groupWords(group) ?? "as it shows itself"}; for this field the other is later, or

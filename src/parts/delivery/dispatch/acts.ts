@@ -155,7 +155,7 @@ async function requireRun(
 async function assertDead(trx: Knex.Transaction, recipient: string, decidedOn: string | null): Promise<void> {
   if (decidedOn === null) return;
   const dead = await readDead(trx, recipient, { most: mostCounted });
-  if (decidedOn !== versionOfDead(dead)) throw outdated("What is dead", dead);
+  if (decidedOn !== versionOfDead(dead)) throw outdated("The list of dead changes", dead);
 }
 
 /** The obstacle to retrying or skipping a run. */

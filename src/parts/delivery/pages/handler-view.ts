@@ -85,7 +85,7 @@ function renderActions({ row }: HandlerPage): Html {
       html`<form class="card" method="post" action="${path}/resume">
         <h2>Resume</h2>
         ${version}
-        <p>It goes on where it was, and what has failed is tried at once.</p>
+        <p>It continues where it stopped, and failed changes are tried immediately.</p>
         <button>Resume</button>
       </form>`
     }

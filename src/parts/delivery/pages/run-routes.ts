@@ -161,7 +161,7 @@ function renderSkip({ recipient, words, run, mayWrite }: SkipPage): Html {
     ${decidedOn(versionOfRun(run))}
     <p>
       ${outside(words.name, 80)} never sees this ${words.item}. This cannot be undone.
-      ${holdsUp > 0 && html`What waits behind it, ${countText(holdsUp, mostHeldUp)}, goes on.`}
+      ${holdsUp > 0 && html`The changes that wait behind it (${countText(holdsUp, mostHeldUp)}) continue.`}
     </p>
     <dl class="facts">
       <dt>Number</dt>

@@ -131,7 +131,7 @@ function renderDifferences(finding: FindingRow, seesPersons: boolean): Html {
     ],
     differences,
     {
-      caption: kind === "identity" ? "The rule's two sides" : "What differed when it was last seen",
+      caption: kind === "identity" ? "The rule's two sides" : "Differences when it was last seen",
       empty: html`The finding names no field.`,
       staysTable: true,
     },

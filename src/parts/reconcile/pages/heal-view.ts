@@ -74,7 +74,7 @@ export function renderHeal(page: HealPage): Html {
           },
         ],
         differences,
-        { caption: "What a heal would change, money first", empty: html``, staysTable: true },
+        { caption: "Changes that a heal would make, money first", empty: html``, staysTable: true },
       )
     }
     ${

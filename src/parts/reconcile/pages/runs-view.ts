@@ -179,7 +179,7 @@ function renderOrderForm({
         </p>`
       }
       <fieldset>
-        <legend>What to read</legend>
+        <legend>Scope</legend>
         <label class="option"
           ><input type="radio" name="kind" value="nightly" required checked /> As every night: what is new, what is
           open, a part of the history</label

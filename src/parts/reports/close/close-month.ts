@@ -177,7 +177,7 @@ function reportChanges(shown: readonly ReportFacts[], found: readonly ReportFact
   const known = new Set(shown.map(({ report }) => report));
   const more = found.filter(({ report }) => !known.has(report));
   const all = [...changes, ...more.map(({ report }) => `The report ${report} is new.`)];
-  return all.length > 0 ? all : ["What stands above the rows of a report has changed."];
+  return all.length > 0 ? all : ["The facts above a report's rows have changed."];
 }
 
 /** A close with the verdict PASS needs no reason, so none is kept with it. */

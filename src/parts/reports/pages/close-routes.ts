@@ -269,7 +269,7 @@ function withPatience<Deps extends CloseDeps, Input extends { month: string }, D
 
 function inWords(error: unknown): Html {
   if (error instanceof ChangedSinceShown) {
-    return html`<p>What counts has changed since it was prepared:</p>
+    return html`<p>The figures or their proof have changed since it was prepared:</p>
       <ul>
         ${error.changes.map((change) => html`<li>${printableMessage(change)}</li>`)}
       </ul>

@@ -69,14 +69,14 @@ function renderWork({ doing, month, by, since, progress }: Work, page: MonthPage
 const labels: Readonly<Record<MonthCheck["check"], string>> = {
   over: "The month is over",
   order: "It is the next month to close",
-  zone: "Its days are cut as those of the last close",
-  apart: "A minute has passed since the last close",
+  zone: "It uses the same time zone as the last close",
+  apart: "At least a minute has passed since the last close",
   seals: "Earlier closes match their seals",
-  read: "All that was created in it and before was read",
+  read: "Everything created up to its end was read",
   changes: "Changes to older sales were read",
   findings: "No serious finding is open",
-  minute: "What proves it was recorded a minute ago",
-  days: "The sums of each day are the service's",
+  minute: "Its proof was recorded at least a minute ago",
+  days: "Each day's totals match the service's",
 };
 
 /** The page for each check's remedy. */
@@ -210,7 +210,7 @@ function renderPrepared({ month, asOf, reports, booked }: Preparation): Html {
       },
     ],
     booked,
-    { caption: "What is booked in it", empty: html`No movement is booked in this month.` },
+    { caption: "Movements booked in this month", empty: html`No movement is booked in this month.` },
   )}`;
 }
 
@@ -296,7 +296,7 @@ function renderClosed({ facts, sha256, manifest }: StoredClose, page: MonthPage)
         <dd class="id">${facts.previous_sha256 ?? "none: it is the first close"}</dd>
       </dl>
       <p class="hint">Sign the seal: it covers all below. Your browser prints this page with lines for signatures.</p>
-      <nav class="row" aria-label="Of this close">
+      <nav class="row" aria-label="This close">
         ${manifest !== null && html`<a href="${monthAddress(facts.month)}/bundle">Download the bundle for auditors</a>`}
         <a href="/reports/close/verify">Verify every seal</a>
       </nav>
@@ -319,7 +319,7 @@ function renderClosed({ facts, sha256, manifest }: StoredClose, page: MonthPage)
           },
         ],
         others,
-        { caption: "What it rests on", empty: html`Nothing.` },
+        { caption: "Evidence behind this close", empty: html`Nothing.` },
       )
     }
     <div class="signing" aria-hidden="true">

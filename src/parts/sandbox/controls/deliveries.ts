@@ -136,7 +136,7 @@ function verdict(state: ControlDeps["state"], wallClock: Clock, asked: z.output<
     toleranceSeconds: asked.tolerance_seconds,
   });
   if (checked.ok) return { valid: true };
-  throw new ApiError("webhook_signature_failed", `The signature does not hold: ${checked.reason}.`);
+  throw new ApiError("webhook_signature_failed", `The signature is not valid: ${checked.reason}.`);
 }
 
 /** `GET /_sandbox/outbox`: the latest messages that the service would have mailed, oldest first. */

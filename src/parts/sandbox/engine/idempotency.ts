@@ -36,10 +36,10 @@ export async function oncePerKey(
   const known = space.idempotency.lookUp(scope, fingerprint, nowMs);
   if (known.state === "done") return known.answer;
   if (known.state === "conflict") {
-    throw new ApiError("idempotency_key_conflict", "The key was used with another payload.");
+    throw new ApiError("idempotency_key_conflict", "The idempotency key was already used with a different payload.");
   }
   if (known.state === "in_flight") {
-    throw new ApiError("request_in_progress", "A request with this key is under way.");
+    throw new ApiError("request_in_progress", "A request with this idempotency key is still in progress.");
   }
   const resumes = known.state === "unfinished" ? known.orderId : null;
   space.idempotency.begin(scope, fingerprint, nowMs);

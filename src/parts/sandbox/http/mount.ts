@@ -157,7 +157,7 @@ function forcedSpoil({ code, param }: { code: string; param: string | null }): D
 function spoiled(state: State, spoil: DamagedAnswer): Error {
   if (spoil.kind !== "code") return new SpoiledAnswer(spoil.kind);
   const { code, param, retryAfterSeconds } = spoil;
-  const refusal = new ApiError(code, "A fault of the sandbox (PUT /_sandbox/faults).", param);
+  const refusal = new ApiError(code, "This fault was ordered by PUT /_sandbox/faults.", param);
   if (statusOf(code) === 429) {
     const nowMs = state.time.nowMs();
     const endsAtMs = nowMs + retryAfterSeconds * 1000;

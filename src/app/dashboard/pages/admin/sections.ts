@@ -16,19 +16,19 @@ const sections: readonly Section[] = [
     path: "/admin/users",
     name: "Users",
     access: "account:read",
-    about: "Who may sign in, and what they may do.",
+    about: "Accounts and their roles.",
   },
   {
     path: "/admin/sessions",
     name: "Sessions",
     access: "account:read",
-    about: "Who is signed in, and from where.",
+    about: "Open sessions and their addresses.",
   },
   {
     path: "/admin/audit",
     name: "Audit",
     access: "audit:read",
-    about: "Who did what, here and on the command line.",
+    about: "Acts of people, here and on the command line.",
   },
   {
     path: "/admin/settings",

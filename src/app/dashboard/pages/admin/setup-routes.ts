@@ -106,7 +106,7 @@ function renderSettings({ settings, visitor }: SettingsPage): Html {
         { name: "Comes from", cell: ({ source }) => sources[source] ?? source },
         { name: "Default", cell: ({ fallback }) => (fallback === null ? "–" : code(fallback)) },
         {
-          name: "What for",
+          name: "Purpose",
           kind: "long",
           cell: ({ about }) => html`<span class="hint">${about}</span>`,
         },
@@ -169,6 +169,6 @@ function renderFindings({ at, findings }: Examination, timeZone: string): Html {
         { name: "What to do", cell: ({ remedy }) => withoutControls(remedy ?? "") },
       ],
       findings,
-      { caption: "What was checked", empty: html`Nothing was checked.` },
+      { caption: "Checks", empty: html`Nothing was checked.` },
     )}`;
 }

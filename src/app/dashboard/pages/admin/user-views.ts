@@ -30,7 +30,7 @@ export function renderUsers({ accounts, visitor, timeZone }: UsersPage): Html {
       ],
       accounts,
       {
-        caption: "Who may sign in",
+        caption: "Accounts",
         empty: html`No one may sign in yet. <code>${tallyhook("users add EMAIL --role admin")}</code>`,
       },
     )}
@@ -99,7 +99,7 @@ export function renderUser({ account, sessions, visitor, timeZone }: UserPage): 
       </div>
     </section>
     <form class="card" method="post" action="/admin/users/${id}/roles">
-      <h2>What this person may do</h2>
+      <h2>Permissions of this person</h2>
       ${account.issuer !== null && html`<p class="hint">This person signs in with the company's account, which sets their roles at each sign-in: a change here lasts until the next one.</p>`}
       ${decidedOn(version)} ${roleBoxes(account.roles)}
       <button>Save the roles</button>

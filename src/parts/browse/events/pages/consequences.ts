@@ -82,7 +82,7 @@ const alertsTable = (
       { name: isPreview ? "Would be" : "Was", cell: ({ change }) => change },
       {
         name: isPreview ? "Would go to" : "Goes to",
-        cell: ({ channels }) => (channels.length === 0 ? "nobody at once" : channels.join(", ")),
+        cell: ({ channels }) => (channels.length === 0 ? "no channel yet" : channels.join(", ")),
       },
     ],
     alerts,

@@ -62,11 +62,11 @@ export function renderEvent(page: EventPage): Html {
         <dt>Signed with</dt>
         <dd class="id">${event.secret_id}</dd>
         <dt>Deliveries</dt>
-        <dd>${event.deliveries === 1 ? "1" : `${event.deliveries}: the service sent the same bytes again`}</dd>
+        <dd>${event.deliveries === 1 ? "1" : `${event.deliveries}: the service sent the same payload again`}</dd>
         ${
           sameId.length > 0 &&
           html`<dt>Same id</dt>
-            <dd>${sameId.map((seq) => html`<a href="/events/${seq}">${seq}</a> `)}with other bytes</dd>`
+            <dd>${sameId.map((seq) => html`<a href="/events/${seq}">${seq}</a> `)}with a different payload</dd>`
         }
       </dl>
     </section>
@@ -124,17 +124,17 @@ function renderBytes({ event, showsBytes }: EventPage): Html {
   const { raw, rewritten } = event;
   if (!showsBytes) {
     return html`<p class="hint">
-      Your roles do not allow you to see the bytes. That requires the permission payload:read.
+      Your roles do not allow you to see the payload. That requires the permission payload:read.
     </p>`;
   }
   if (raw === null) return html`<p class="hint">The payload was removed because of its age.</p>`;
   const isLong = raw.length > shownBytes;
   const text = raw.subarray(0, shownBytes).toString("utf8");
   return html`<section class="stack">
-    <h2>Bytes</h2>
+    <h2>Payload</h2>
     <p class="lead">
-      ${rewritten === true ? "Personal data was removed from them since they arrived." : "As they arrived."}
-      ${counted(raw.length, "byte")}. Tallyhook recorded that you read them.
+      ${rewritten === true ? "Personal data was removed after it arrived." : "Exactly as it arrived."}
+      ${counted(raw.length, "byte")}. Tallyhook recorded that you read it.
     </p>
     ${
       isLong &&

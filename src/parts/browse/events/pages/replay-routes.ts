@@ -126,7 +126,7 @@ async function findAll({ db, clock, timeZone }: PageDeps, form: URLSearchParams)
 
 const putBackText = (done: number, left: number): string =>
   `${counted(done, "event")} put back. A running worker applies them within seconds.` +
-  (left > 0 ? ` ${counted(left, "event has", "events have")} no bytes any more and stayed.` : "");
+  (left > 0 ? ` ${counted(left, "event has", "events have")} no stored payload and stayed as they are.` : "");
 
 /** Throws `PageError` where none is chosen, and for one that is not there. */
 async function chosenSeqs(db: Knex, given: readonly string[]): Promise<number[]> {
@@ -143,7 +143,7 @@ function requireFilter(given: URLSearchParams, timeZone: string): EventSearch {
   if (filtersSet(given).length === 0) {
     throw new PageError(
       400,
-      `This page does not put back all events at once. Choose a filter that finds ${mostReplayed} at most.`,
+      `This page cannot put back all events together. Choose a filter that finds at most ${mostReplayed}.`,
     );
   }
   return searchOf(values, timeZone);

@@ -53,7 +53,7 @@ function renderResult(page: PreviewPage): Html {
   switch (result.kind) {
     case "empty":
       return html`<p class="problem">
-        The bytes of this event were removed, so it cannot be applied again.
+        The payload of this event was removed, so it cannot be applied again.
         <code>${tallyhook("reconcile --full")}</code>
         reads from the service what the mirror lacks.
       </p>`;
@@ -116,16 +116,16 @@ function renderApplied(
       })
     }
     <section class="card">
-      <h2>What this cannot know</h2>
+      <h2>Limits of this preview</h2>
       <ul>
-        <li>What comes between now and then: another event or a read may change the object first.</li>
+        <li>Changes in between: another event or a read may change the object first.</li>
         ${
           refetches.length > 0 &&
           html`<li>
             What the service answers. An object that is read afterwards may change more, and raise more alerts.
           </li>`
         }
-        <li>What your own handlers, forwarding and other readers of the feed do with the changes.</li>
+        <li>Effects of the changes on your own handlers, forwarding and other readers of the feed.</li>
         <li>Alerts that time makes due, such as a list of many alerts or an absence.</li>
         ${event.state === "received" && html`<li>A worker is about to apply this event anyway.</li>`}
       </ul>
@@ -163,7 +163,7 @@ export function renderSelection({ events, left, version, timeZone }: SelectionPa
     ${
       left > 0 &&
       html`<p class="problem">
-        ${counted(left, "chosen event has", "chosen events have")} no bytes any more and cannot be applied again.
+        ${counted(left, "chosen event has", "chosen events have")} no stored payload and cannot be applied again.
       </p>`
     }
     ${table(
@@ -213,8 +213,8 @@ export function renderFoundConfirm({ found, states, filter, fields, askedAt }: F
   if (seqs.length === 0) return html`<p class="empty">The filter finds no event. ${back}</p>`;
   if (isMore) {
     return html`<p class="problem">
-      The filter finds more than ${counted(mostReplayed, "event")}. Narrow it, such as to a day: no more than that are
-      put back at once. ${back}
+      The filter finds more than ${counted(mostReplayed, "event")}. Narrow it, such as to a day: one replay puts back no
+      more than that. ${back}
     </p>`;
   }
   return html`<section class="card">

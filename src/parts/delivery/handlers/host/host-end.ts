@@ -25,7 +25,7 @@ function causeText({ code, signal, known, heapShare }: Omit<HostEnd, "loading">)
   if (signal === "SIGABRT" || signal === "SIGTRAP" || signal === "SIGILL") {
     return heapShare > nearlyFull
       ? "it ran out of memory: its heap was full"
-      : `it aborted (${signal}): it ran out of memory at once, or a handler called process.abort()`;
+      : `it aborted (${signal}): it suddenly ran out of memory, or a handler called process.abort()`;
   }
   return signal === "SIGKILL"
     ? "it was killed (SIGKILL), by a person or because the machine or container has no memory left"

@@ -19,7 +19,7 @@ export function addPaymentMethod(
   const others = cardsOf(space, customer.id);
   const { billing_id } = vaulted;
   if (billing_id !== null && others.some((other) => other.billing_id === billing_id)) {
-    throw new ApiError("resource_already_exists", "The customer has this card.", "billing_id");
+    throw new ApiError("resource_already_exists", "The customer already has this card.", "billing_id");
   }
   let card = storeCard(space, { customerId: customer.id, card: vaulted, isDefault: false });
   if (others.length === 0 || options.setAsDefault) card = makeDefault(space, customer, card);

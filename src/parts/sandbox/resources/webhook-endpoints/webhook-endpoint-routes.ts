@@ -51,7 +51,7 @@ const rotate = mounted(routes.rotateWebhookSecret, (space, { params, body }, sta
     id: endpoint.id,
     new_signing_secret: secret,
     previous_secret_valid_until: previousValidUntil,
-    message: "Both secrets sign until the previous one ends.",
+    message: "Both secrets sign until the previous one expires.",
   });
 });
 
