@@ -1,6 +1,7 @@
 /**
  * The test files that take more than ten seconds each beside others: they start whole programs and stop them at the
- * worst moments, look at every page in a browser, or play months. `npm test` leaves them out and `npm run test:long`
+ * worst moments, look at every page in a browser, or play months. With them are those of the benchmarks that take more
+ * than five, since no process of a deployment runs what they test. `npm test` leaves them out and `npm run test:long`
  * runs them; a file that is asked for by its name runs in either.
  */
 export const longTests = [
@@ -10,7 +11,7 @@ export const longTests = [
   "test/alerts/outbox/killed-senders.test.ts",
   "test/alerts/rules/absence.test.ts",
   "test/alerts/storms/{storm-lists,storms}.test.ts",
-  "test/bench/{dashboard,smoke}.test.ts",
+  "test/bench/{dashboard,endings,real-events,smoke}.test.ts",
   "test/dashboard/{access,attacks,close-month,downloads,endpoint,events,hostile-forms}.test.ts",
   "test/dashboard/{reconciliation,reports,sign-in}.test.ts",
   "test/dashboard/browser/*.test.ts",
@@ -58,5 +59,6 @@ export const longerTests = [
   "test/migrations/released-versions.test.ts",
   "test/reconcile/refused-rows.test.ts",
   "test/reconcile/runs/run-lease.test.ts",
+  "test/sandbox/oversize-bodies.test.ts",
   "test/trust/claims-of-proof.test.ts",
 ];

@@ -92,12 +92,12 @@ test("a host without an address is looked up once in a move of the clock, and ag
   }
   for (const _ of [1, 2]) {
     looked.length = 0;
-    await state.time.advance(365 * 86_400_000 + 1000);
+    await state.time.advance(100 * 86_400_000 + 1000);
     await state.idle();
     expect(looked).toHaveLength(1);
   }
   const all = state.dispatcher.latest();
-  expect(all.length).toBeGreaterThan(2 * 2 * 700);
+  expect(all.length).toBeGreaterThan(2 * 2 * 190);
   expect(all[0]).toMatchObject({ status: "failed" });
   expect(all[0]?.attempts).toHaveLength(10);
   expect(all[0]?.attempts.at(-1)?.at.slice(0, 10)).toBe("2026-03-05");

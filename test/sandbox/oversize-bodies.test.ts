@@ -1,14 +1,15 @@
 import { once } from "node:events";
 import { connect } from "node:net";
-import { expect, inject, test } from "vitest";
+import { expect, test } from "vitest";
 import { testKey } from "../../src/parts/sandbox/engine/keys.ts";
 import { maxImageBytes } from "../../src/core/contract/resources/products.ts";
+import { rounds } from "../support/rounds.ts";
 import { type Json, productsOf } from "./harness.ts";
 import { useSandbox } from "./support/use-sandbox.ts";
 
 const sandbox = useSandbox();
 /** A reset instead of an answer is a matter of chance. */
-const rounds = inject("isTorture") ? 50 : 20;
+const tries = rounds(5, 20, 50);
 const largeImage = Buffer.alloc(maxImageBytes + 200_000, 0x61);
 const largeJson = Buffer.alloc(3_000_000, 0x61);
 
@@ -29,7 +30,7 @@ const doors = async () => {
 
 test("a body that is too large is refused in words, however often fetch sends it", async () => {
   const [images] = await doors();
-  for (let i = 0; i < rounds; i++) {
+  for (let i = 0; i < tries; i++) {
     const form = new FormData();
     form.append("image", new Blob([largeImage]), "large.png");
     // A form costs the client much more time than bare bytes.
@@ -79,7 +80,7 @@ function* chunks(body: Buffer): Generator<Buffer> {
 
 test("whoever writes a whole body before reading gets the refusal, not a reset", async () => {
   const all = await doors();
-  for (let i = 0; i < rounds; i++) {
+  for (let i = 0; i < tries; i++) {
     const door = all[i % all.length];
     if (door === undefined) throw new Error("no door");
     const { path, type, sent, status } = door;
