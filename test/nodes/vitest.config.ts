@@ -8,11 +8,11 @@ import { defineConfig } from "vitest/config";
 const mainJob = [
   "test/nodes/*.test.ts",
   "test/contract/signature/signature-schemes.test.ts",
-  "test/receiver/{connection-limits,deadlines,forged-signatures,readiness,rotation,shutdown}.test.ts",
+  "test/receiver/{connection-limits,deadlines,forged-signatures,rotation,shutdown}.test.ts",
   "test/receiver/{webhook-bodies,webhook-signatures}.test.ts",
   "test/inbox/{append,claim,relay}.test.ts",
   "test/queue/job-queue.test.ts",
-  "test/worker/{apply-loop,refetch,start-worker}.test.ts",
+  "test/worker/{apply-loop,refetch}.test.ts",
   "test/mirror/{decode,rows,version}.test.ts",
   "test/client/*.test.ts",
   "test/e2e/trigger.test.ts",
