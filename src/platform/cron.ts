@@ -1,9 +1,7 @@
-import { createRequire } from "node:module";
 import { localTimeIn, instantsOf } from "./local-time.ts";
+import { onDemand } from "./on-demand.ts";
 
-/** Loaded on demand, since few commands read a schedule, and synchronously, since settings are read so. */
-const parser = () =>
-  (createRequire(import.meta.url)("cron-parser") as typeof import("cron-parser")).CronExpressionParser;
+const parser = () => onDemand.cronParser.CronExpressionParser;
 
 /** After a clock is set back, at most this much time is repeated. */
 const longestRepeatMs = 2 * 3_600_000;

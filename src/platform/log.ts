@@ -1,5 +1,6 @@
 import { write, writeSync } from "node:fs";
-import { type DestinationStream, type Logger, pino, stdTimeFunctions } from "pino";
+import type { DestinationStream, Logger } from "pino";
+import { onDemand } from "./on-demand.ts";
 import { errorCode } from "./postgres/errors.ts";
 import { withoutControls } from "./readable-text.ts";
 import { shortenedTo, redacted, redactSecrets } from "./redaction.ts";
@@ -25,10 +26,11 @@ export interface LogOptions {
  * names the span in which it was written, if there is one.
  */
 export function createLog({ level, name, destination }: LogOptions): Log {
+  const { pino } = onDemand;
   const options = {
     level,
     base: { name, pid: process.pid },
-    timestamp: stdTimeFunctions.isoTime,
+    timestamp: pino.stdTimeFunctions.isoTime,
     mixin: traceFields,
     formatters: { level: (label: string) => ({ level: label }), log: withLoggableErrors },
     // Also covers child loggers, whose fields do not pass through `formatters.log`.

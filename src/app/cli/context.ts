@@ -1,11 +1,10 @@
 import { ServiceRefusedError, ServiceUnavailableError } from "../../core/client/service-errors.ts";
 import { tallyhook } from "../../platform/command-line.ts";
 import { ConfigurationError, UnreachableError } from "../../platform/errors.ts";
-import { createRateLimitedWarnings, logConsole } from "../../platform/rate-limited-warnings.ts";
-import { type LogLevel, createLog } from "../../platform/log.ts";
+import type { LogLevel } from "../../platform/log.ts";
 import { withRoleAdvice } from "../../platform/postgres/errors.ts";
 import { type Config, type LoadedConfig, loadOwnConfig, sudoUser } from "../config/config.ts";
-import { type RuntimeSettings, createRuntime } from "../create-runtime.ts";
+import type { RuntimeSettings } from "../create-runtime.ts";
 import type { Runtime, WorkingPart } from "../runtime.ts";
 import { type SystemUser, systemUser } from "./acting-person.ts";
 
@@ -51,6 +50,10 @@ export function createContext(version: string, parts: readonly WorkingPart[]): C
     loaded: load,
     async withRuntime(name, run, options = {}) {
       const used = options.loaded ?? load();
+      // Help, refused arguments and many commands need none of these.
+      const { createRateLimitedWarnings, logConsole } = await import("../../platform/rate-limited-warnings.ts");
+      const { createLog } = await import("../../platform/log.ts");
+      const { createRuntime } = await import("../create-runtime.ts");
       const log =
         options.logLevel === undefined
           ? createLog({ level: used.config.logLevel, name })

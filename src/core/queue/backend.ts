@@ -1,27 +1,23 @@
 import { once } from "node:events";
-import {
-  type BackendFactory,
-  type PgPool,
-  type PostgresQueueBackend,
-  type Processor,
-  type Queue,
-  type QueueOptions,
-  type RedisQueueBackend,
-  type Worker,
-  type WorkerOptions,
-  createPostgresBackend,
-  createRedisBackend,
-  runMigrations,
-  withBackend,
+import type {
+  BackendFactory,
+  PgPool,
+  PostgresQueueBackend,
+  Processor,
+  Queue,
+  QueueOptions,
+  RedisQueueBackend,
+  Worker,
+  WorkerOptions,
 } from "bullmq";
 import type { Knex } from "knex";
-import pg from "pg";
 import { tallyhook } from "../../platform/command-line.ts";
 import { ConfigurationError } from "../../platform/errors.ts";
 import { type LockPatience, defaultLockPatience, withLockPatience } from "../../platform/postgres/lock-waits.ts";
 import { createDatabase, createPool } from "../../platform/postgres/pool.ts";
 import { withSessionSettings } from "../../platform/postgres/session-settings.ts";
 import { type RedisClient, type RedisUse, createRedisClient } from "./redis-client.ts";
+import { onDemand } from "../../platform/on-demand.ts";
 
 /** The queue of wake-ups. Its jobs carry nothing: the inbox holds the work. */
 export const queueName = "apply";
@@ -81,7 +77,7 @@ export function createBackend(location: BackendLocation): Backend {
  * server.
  */
 function redisBackend(url: string): Backend {
-  const classes = withBackend(redisFactory);
+  const classes = onDemand.bullmq.withBackend(redisFactory);
   return {
     queue: () =>
       new classes.Queue(queueName, {
@@ -116,14 +112,14 @@ const redisFactory: BackendFactory<RedisQueueBackend, { url: string; use: RedisU
   factoryOptions,
 ) => {
   const client = createRedisClient(opts.connection.url, opts.connection.use);
-  const backend = createRedisBackend(name, { ...opts, connection: client }, factoryOptions);
+  const backend = onDemand.bullmq.createRedisBackend(name, { ...opts, connection: client }, factoryOptions);
   const close = backend.close.bind(backend);
   backend.close = (force) => close(force).finally(() => client.disconnect());
   return backend;
 };
 
 function postgresBackend(url: string): Backend {
-  const classes = withBackend(postgresFactory);
+  const classes = onDemand.bullmq.withBackend(postgresFactory);
   const connection = (max: number): PoolLocation => ({ url, max });
   return {
     queue: () =>
@@ -163,7 +159,7 @@ const postgresFactory: BackendFactory<PostgresQueueBackend, PoolLocation> = (nam
   });
   // The types of a pg client's listeners differ from those that BullMQ declares.
   const connection = pool as unknown as PgPool;
-  const backend = createPostgresBackend(name, { ...opts, connection }, factoryOptions);
+  const backend = onDemand.bullmq.createPostgresBackend(name, { ...opts, connection }, factoryOptions);
   // BullMQ does not end a pool that was passed to it.
   backend.on("close", () => void pool.end());
   return backend;
@@ -178,7 +174,7 @@ export async function migrateQueueSchema(url: string, options: Partial<LockPatie
   const applicationName = "tallyhook migrate";
   // Connects when a wait has to be explained.
   const db = createDatabase({ url, poolMax: 1, applicationName });
-  const client = new pg.Client({
+  const client = new onDemand.pg.Client({
     connectionString: withSessionSettings(url),
     application_name: applicationName,
   });
@@ -189,7 +185,9 @@ export async function migrateQueueSchema(url: string, options: Partial<LockPatie
       [String(patience.lockTimeoutMs)],
     );
     const current = (): string => "the schema of the job queue";
-    await withLockPatience({ db, pid: rows[0]?.pid ?? 0, current, patience }, () => runMigrations(client, schema));
+    await withLockPatience({ db, pid: rows[0]?.pid ?? 0, current, patience }, () =>
+      onDemand.bullmq.runMigrations(client, schema),
+    );
     // BullMQ makes a sequence with the first job of a queue, which takes a right that only the owner of the schema has.
     await client.query(`select ${schema}.next_job_id($1)`, [queueName]);
   } finally {

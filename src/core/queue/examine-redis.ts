@@ -1,6 +1,7 @@
-import { Redis } from "ioredis";
+import type { Redis } from "ioredis";
 import { type RedisClient, createRedisClient, sentinelClient } from "./redis-client.ts";
 import { type RedisDeployment, readRedisUrl } from "./redis-url.ts";
+import { onDemand } from "../../platform/on-demand.ts";
 
 /** A server's facts about itself. */
 export interface RedisServerFacts {
@@ -69,7 +70,7 @@ export async function examineRedis(url: string): Promise<RedisFacts> {
 }
 
 async function askServers(client: RedisClient): Promise<Pick<RedisFacts, "servers" | "cluster">> {
-  if (client instanceof Redis) return { servers: [await askServer(client)], cluster: null };
+  if (client instanceof onDemand.ioredis.Redis) return { servers: [await askServer(client)], cluster: null };
   const fields = fieldsOf(await client.cluster("INFO"));
   return {
     servers: await Promise.all(client.nodes("master").map(askServer)),

@@ -1,5 +1,6 @@
-import { Cluster, Redis, type RedisOptions as DriverOptions } from "ioredis";
+import type { Cluster, Redis, RedisOptions as DriverOptions } from "ioredis";
 import { type RedisAddress, type RedisCredentials, type RedisDeployment, readRedisUrl } from "./redis-url.ts";
+import { onDemand } from "../../platform/on-demand.ts";
 
 /** A producer fails fast, since the relay recovers the events that it could not add. A consumer retries without end. */
 export type RedisUse = "producer" | "consumer";
@@ -57,9 +58,9 @@ export function createRedisClient(url: string, use: RedisUse): RedisClient {
 function connect(deployment: RedisDeployment, options: RedisOptions): RedisClient {
   switch (deployment.kind) {
     case "server":
-      return new Redis(deployment.url, options);
+      return new onDemand.ioredis.Redis(deployment.url, options);
     case "sentinel":
-      return new Redis({
+      return new onDemand.ioredis.Redis({
         ...options,
         ...sentinelOptions(deployment),
         // A server that the Sentinels took out may be gone without a word.
@@ -70,7 +71,7 @@ function connect(deployment: RedisDeployment, options: RedisOptions): RedisClien
     case "cluster": {
       // The pool of nodes has a strategy of its own: it asks the others for the slot's current place.
       const { retryStrategy: _, ...node } = options;
-      return new Cluster(deployment.nodes, {
+      return new onDemand.ioredis.Cluster(deployment.nodes, {
         clusterRetryStrategy: reconnectDelayMs,
         slotsRefreshTimeout: askTimeoutMs,
         // A certificate is for the name, and the name of a configuration endpoint has changing addresses.
@@ -90,7 +91,7 @@ export function sentinelClient(
   { sentinelCredentials, isEncrypted }: Extract<RedisDeployment, { kind: "sentinel" }>,
   { host, port }: RedisAddress,
 ): Redis {
-  const client = new Redis({
+  const client = new onDemand.ioredis.Redis({
     host,
     port,
     ...definedCredentials(sentinelCredentials),

@@ -1,7 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { lstat, readdir, rm } from "node:fs/promises";
 import { join } from "node:path";
-import pg from "pg";
 import { TallyhookError, UnreachableError } from "../errors.ts";
 import { withExclusiveLock } from "../exclusive-lock.ts";
 import { makeDirectory, readIfExists, writeAtomically } from "../files.ts";
@@ -20,6 +19,7 @@ import {
   logFile,
   stopServer,
 } from "./server.ts";
+import { onDemand } from "../on-demand.ts";
 
 export interface EmbeddedPostgresOptions {
   /** Tallyhook's data directory (`.data`); all of PostgreSQL's files go to `postgres/` in it. */
@@ -192,12 +192,12 @@ function explainFileError(error: unknown): string {
 }
 
 async function ensureDatabase(url: string, name: string): Promise<void> {
-  const client = new pg.Client({ connectionString: withSessionSettings(url) });
+  const client = new onDemand.pg.Client({ connectionString: withSessionSettings(url) });
   client.on("error", () => {});
   await client.connect();
   try {
     const { rowCount } = await client.query("SELECT FROM pg_database WHERE datname = $1", [name]);
-    if (rowCount === 0) await client.query(`CREATE DATABASE ${pg.escapeIdentifier(name)}`);
+    if (rowCount === 0) await client.query(`CREATE DATABASE ${onDemand.pg.escapeIdentifier(name)}`);
   } catch (error) {
     const wasMadeMeanwhile = errorCode(error) === "42P04";
     if (!wasMadeMeanwhile) throw error;

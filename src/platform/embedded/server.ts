@@ -3,7 +3,6 @@ import { type FileHandle, readFile, rename, stat } from "node:fs/promises";
 import { type AddressInfo, createServer } from "node:net";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import pg from "pg";
 import { UnreachableError } from "../errors.ts";
 import { openLogFile, readIfExists, writeAtomically } from "../files.ts";
 import { errorCode } from "../postgres/errors.ts";
@@ -11,6 +10,7 @@ import { withSessionSettings } from "../postgres/session-settings.ts";
 import { commandLine } from "../process-table.ts";
 import { type Binaries, lastLines, serverEnvironment, superuser } from "./cluster.ts";
 import { type DataPlace, runAs } from "./place.ts";
+import { onDemand } from "../on-demand.ts";
 
 /** Options of the server (`-c name=value`). */
 export type ServerSettings = Readonly<Record<string, string>>;
@@ -226,7 +226,7 @@ export async function findRunning(
  * `UnreachableError` where waiting would not help.
  */
 async function tryLogin(port: number, password: string, place: DataPlace): Promise<boolean> {
-  const client = new pg.Client({
+  const client = new onDemand.pg.Client({
     connectionString: withSessionSettings(connectionUrl(port, password, "postgres")),
     connectionTimeoutMillis: 2_000,
     query_timeout: 2_000,

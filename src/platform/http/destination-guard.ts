@@ -1,6 +1,7 @@
 import { type LookupAddress, lookup as lookUp } from "node:dns";
 import { BlockList, type LookupFunction, type Socket, connect as openSocket, isIP, isIPv4, isIPv6 } from "node:net";
-import { buildConnector } from "undici";
+import type { buildConnector } from "undici";
+import { onDemand } from "../on-demand.ts";
 
 /** A destination that messages must not go to. The text names the host, which is no secret, and what to do. */
 export class DestinationRefused extends Error {
@@ -101,7 +102,7 @@ export function createDestinationGuard(
       return callback(error instanceof Error ? error : new Error("no address"), null);
     }
     const lookup = lookupAmong(addresses);
-    buildConnector({ lookup, timeout: connectTimeoutMs })(options, callback);
+    onDemand.undici.buildConnector({ lookup, timeout: connectTimeoutMs })(options, callback);
   }
 }
 

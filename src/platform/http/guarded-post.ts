@@ -1,6 +1,6 @@
-import { Pool } from "undici";
 import { type DestinationGuard, DestinationRefused, bareHost } from "./destination-guard.ts";
 import { type ExchangeLimits, type HttpAnswer, exchange } from "./exchange.ts";
+import { onDemand } from "../on-demand.ts";
 
 export interface GuardedPost {
   readonly host: string;
@@ -24,7 +24,7 @@ export function createGuardedPost(
   { connections, ...limits }: PostLimits,
 ): GuardedPost {
   const host = bareHost(url.hostname);
-  const pool = new Pool(url.origin, { connections, connect: guard.connector });
+  const pool = new onDemand.undici.Pool(url.origin, { connections, connect: guard.connector });
   return {
     host,
     async post(body, headers, signal) {

@@ -1,4 +1,4 @@
-import { Counter, Gauge, Histogram, Registry, collectDefaultMetrics } from "prom-client";
+import { onDemand } from "../on-demand.ts";
 import type { Log } from "../log.ts";
 
 /**
@@ -50,6 +50,7 @@ const misnamed = ["nodejs_active_handles_total", "nodejs_active_requests_total",
  * The metrics of one process, with those of Node and of the process itself. It shares no state with another registry.
  */
 export function createMetrics({ log }: { log: Log }): Metrics {
+  const { Counter, Gauge, Histogram, Registry, collectDefaultMetrics } = onDemand.promClient;
   const registry = new Registry();
   collectDefaultMetrics({ register: registry });
   for (const name of misnamed) registry.removeSingleMetric(name);

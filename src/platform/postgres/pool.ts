@@ -1,8 +1,10 @@
 import type { EventEmitter } from "node:events";
 import { Socket } from "node:net";
-import knex, { type Knex } from "knex";
-import pg, { type Pool } from "pg";
+import type { Knex } from "knex";
+import type pg from "pg";
+import type { Pool } from "pg";
 import type { Log } from "../log.ts";
+import { onDemand } from "../on-demand.ts";
 import { type OwnSettings, type Pooling, setInSession, withSessionSettings } from "./session-settings.ts";
 import { transactionPooledClient } from "./transaction-pooling.ts";
 
@@ -32,7 +34,7 @@ export function createDatabase(options: DatabaseOptions): Knex {
   const { url, pooling, poolMax, applicationName, receiveTimeoutMs, statementTimeoutMs, log } = options;
   const own: OwnSettings = statementTimeoutMs === undefined ? {} : { statementTimeoutMs };
   const watch = receiveTimeoutMs === undefined ? undefined : closeUnanswered(receiveTimeoutMs, disposeOfLater);
-  const db = knex({
+  const db = onDemand.knex({
     client: "pg",
     connection: {
       connectionString: withSessionSettings(url, pooling, own),
@@ -145,7 +147,7 @@ export function createPool(options: PoolOptions): pg.Pool {
     ...(statementTimeoutMs === undefined ? {} : { statementTimeoutMs }),
     commits: options.mayLoseCommits === true ? "may be lost" : "durable",
   };
-  const pool = new pg.Pool({
+  const pool = new onDemand.pg.Pool({
     connectionString: withSessionSettings(options.url, pooling),
     max: options.max,
     application_name: options.applicationName,

@@ -1,6 +1,6 @@
 import { Socket } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
-import pg from "pg";
+import type pg from "pg";
 import { ConfigurationError, UnreachableError } from "../errors.ts";
 import { errorCode, explainConnectionError } from "./errors.ts";
 import {
@@ -12,6 +12,7 @@ import {
   withSessionSettings,
 } from "./session-settings.ts";
 import { transactionPooledClient } from "./transaction-pooling.ts";
+import { onDemand } from "../on-demand.ts";
 
 export interface ReachableOptions {
   /** The setting to name in the message. */
@@ -233,7 +234,7 @@ function createProbe({ url, variable, pooling }: Pick<ProbeOptions, "url" | "var
   // A destroyed socket may still report an error after all listeners are gone.
   socket.on("error", () => {});
   try {
-    const Client = pooling === "transaction" ? transactionPooledClient() : pg.Client;
+    const Client = pooling === "transaction" ? transactionPooledClient() : onDemand.pg.Client;
     const client = new Client({
       connectionString: withSessionSettings(url, pooling),
       application_name: "tallyhook reachability",

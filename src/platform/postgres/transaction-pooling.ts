@@ -1,4 +1,5 @@
-import pg from "pg";
+import type pg from "pg";
+import { onDemand } from "../on-demand.ts";
 import { type OwnSettings, setInTransaction } from "./session-settings.ts";
 
 /**
@@ -11,7 +12,7 @@ import { type OwnSettings, setInTransaction } from "./session-settings.ts";
 export function transactionPooledClient(own: OwnSettings = {}): typeof pg.Client {
   const settings = setInTransaction(own);
 
-  return class TransactionPooledClient extends pg.Client {
+  return class TransactionPooledClient extends onDemand.pg.Client {
     #previous: Promise<unknown> = Promise.resolve();
 
     /** Like the driver's: returns a promise, or calls back. */

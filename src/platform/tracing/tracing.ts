@@ -1,15 +1,6 @@
 import { hash } from "node:crypto";
-import {
-  type Attributes,
-  type Link,
-  type Span,
-  type SpanContext,
-  SpanKind,
-  SpanStatusCode,
-  TraceFlags,
-  context,
-  trace,
-} from "@opentelemetry/api";
+import type { Attributes, Link, Span, SpanContext } from "@opentelemetry/api";
+import { onDemand } from "../on-demand.ts";
 import { redactSecrets, shortenedTo } from "../redaction.ts";
 
 /**
@@ -52,12 +43,10 @@ export interface NewSpan {
 /** The SDK's own limit, above which it drops links and warns each time. */
 export const maxLinks = 128;
 
-const kinds = {
-  server: SpanKind.SERVER,
-  consumer: SpanKind.CONSUMER,
-  producer: SpanKind.PRODUCER,
-  internal: SpanKind.INTERNAL,
-} as const;
+/** The numbers of the interface, which is loaded with the first span. */
+const kinds = { internal: 0, server: 1, producer: 3, consumer: 4 } as const;
+const flags = { none: 0, sampled: 1 } as const;
+const failed = 2;
 
 /** Begins a span, which `endSpan` ends. */
 export function startSpan(
@@ -70,7 +59,7 @@ export function startSpan(
     .map((each) => ({ context: each }));
   nextIds = identity ?? null;
   try {
-    return trace.getTracer("tallyhook").startSpan(name, {
+    return onDemand.openTelemetry.trace.getTracer("tallyhook").startSpan(name, {
       kind: kinds[kind],
       root: !isPart,
       attributes: attributesOf(facts),
@@ -88,7 +77,7 @@ export function endSpan(span: Span | null, failure: string | null = null, facts:
   span.setAttributes(attributesOf(facts));
   if (failure !== null) {
     span.setAttribute("error.type", boundedText(failure));
-    span.setStatus({ code: SpanStatusCode.ERROR });
+    span.setStatus({ code: failed });
   }
   span.end();
 }
@@ -97,8 +86,11 @@ export function endSpan(span: Span | null, failure: string | null = null, facts:
  * Runs the work with the span as the active one: its log lines name it, and spans that are a part of it find it. So do
  * timers and loops that it starts, as long as they run: start them outside of it.
  */
-export const withinSpan = <T>(span: Span | null, work: () => T): T =>
-  span === null ? work() : context.with(trace.setSpan(context.active(), span), work);
+export function withinSpan<T>(span: Span | null, work: () => T): T {
+  if (span === null) return work();
+  const { context, trace } = onDemand.openTelemetry;
+  return context.with(trace.setSpan(context.active(), span), work);
+}
 
 function attributesOf(facts: Facts): Attributes {
   const attributes: Attributes = {};
@@ -131,7 +123,7 @@ export function derivedContext(of: Derived, thing: string): SpanContext {
   return {
     traceId: hex.slice(0, 32),
     spanId: hex.slice(32, 48),
-    traceFlags: TraceFlags.SAMPLED,
+    traceFlags: flags.sampled,
   };
 }
 
@@ -148,14 +140,14 @@ export const appliedContext = (seq: number): SpanContext => derivedContext("appl
 export function parseTraceparent(text: unknown): SpanContext | null {
   if (typeof text !== "string" || text.length > maxText) return null;
   const match = traceparentForm.exec(text);
-  const [, version, traceId = "", spanId = "", flags = "", more = ""] = match ?? [];
+  const [, version, traceId = "", spanId = "", bits = "", more = ""] = match ?? [];
   if (match === null || version === "ff" || (version === "00" && more !== "")) return null;
   if (/^0+$/.test(traceId) || /^0+$/.test(spanId)) return null;
-  const isSampled = (Number.parseInt(flags, 16) & 1) === 1;
+  const isSampled = (Number.parseInt(bits, 16) & 1) === 1;
   return {
     traceId,
     spanId,
-    traceFlags: isSampled ? TraceFlags.SAMPLED : TraceFlags.NONE,
+    traceFlags: isSampled ? flags.sampled : flags.none,
     isRemote: true,
   };
 }
@@ -169,6 +161,6 @@ export const traceparentOf = ({ traceId, spanId, traceFlags }: SpanContext): str
 /** The fields of a log line that name the active span. A new object for each line, which is the caller's. */
 export function traceFields(): { trace_id?: string; span_id?: string } {
   if (deployment === null) return {};
-  const active = trace.getActiveSpan()?.spanContext();
+  const active = onDemand.openTelemetry.trace.getActiveSpan()?.spanContext();
   return active === undefined ? {} : { trace_id: active.traceId, span_id: active.spanId };
 }
