@@ -7,6 +7,7 @@
  * signals, exit codes and the terminal need no forwarding. NODE_ENV does not affect the choice.
  */
 import { existsSync, readFileSync } from "node:fs";
+import module from "node:module";
 import { dirname, join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 
@@ -48,6 +49,9 @@ async function loadMain() {
 }
 
 process.setSourceMapsEnabled(true);
+// From Node 22.1 on. Not in the folder for temporary files, where other users could put code. Where it cannot be written,
+// Node does without.
+module.enableCompileCache?.(join(root, "dist", "compile-cache"));
 
 if (isInstalled()) {
   try {

@@ -29,14 +29,16 @@ export const commandModules: readonly CommandModule[] = [...own, ...allParts.fla
 
 /**
  * Registers the command that a command line begins with, so that a receiver does not load the code of the sandbox and
- * the reports. Registers every command if the line names none, as for help.
+ * the reports; none for the version. Registers every command if the line names none, as for help.
  */
 export async function registerCommands(
   program: Command,
   context: CliContext,
-  [first = ""]: readonly string[],
+  [first = "", second = ""]: readonly string[],
 ): Promise<void> {
-  const named = commandModules.filter(({ names }) => names.includes(first));
+  if (first === "--version" || first === "-V") return;
+  const name = first === "help" ? second : first;
+  const named = commandModules.filter(({ names }) => names.includes(name));
   const wanted = named.length > 0 ? named : commandModules;
   for (const register of await Promise.all(wanted.map(({ load }) => load()))) {
     register(program, context);

@@ -13,11 +13,18 @@ const registered = async (...argv: string[]): Promise<string[]> => {
 test.each(commandModules.map(({ names }) => names))(
   "a command line that begins with %s loads that module alone",
   async (...names) => {
-    for (const name of names) expect(await registered(name, "--help")).toEqual(names);
+    for (const name of names) {
+      expect(await registered(name, "--help")).toEqual(names);
+      expect(await registered("help", name)).toEqual(names);
+    }
   },
 );
 
-test.each([[], ["--help"], ["help", "receiver"], ["recieve"]])(
+test.each(["--version", "-V"])("%s loads no command", async (option) => {
+  expect(await registered(option)).toEqual([]);
+});
+
+test.each([[], ["--help"], ["help"], ["help", "recieve"], ["recieve"]])(
   "one that begins with no command knows all of them: %j",
   async (...argv) => {
     expect(await registered(...argv)).toEqual(commandModules.flatMap(({ names }) => names));
