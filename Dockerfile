@@ -6,6 +6,7 @@ RUN npm ci
 COPY tsconfig.json tsconfig.build.json ./
 COPY migrations ./migrations
 COPY src ./src
+COPY docs/*.md ./docs/
 RUN npm run build && npm prune --omit=dev
 
 FROM node:24.21.0-bookworm-slim@sha256:0e0ff40c39bc087845bfb27465a0df4ea419520094bc35842ff83dd8cbe6f9b6
@@ -17,6 +18,7 @@ COPY --from=build /app/package.json ./package.json
 COPY --from=build /app/LICENSE ./LICENSE
 COPY --from=build /app/node_modules ./node_modules
 COPY --from=build /app/dist ./dist
+COPY --from=build /app/docs ./docs
 COPY --from=build /app/src/bin/tallyhook.js ./src/bin/tallyhook.js
 COPY --from=build /app/src/bin/handlers.js ./src/bin/handlers.js
 USER node

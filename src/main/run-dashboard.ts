@@ -10,6 +10,7 @@ import type { Runtime } from "../app/runtime.ts";
 import type { ServiceLocation } from "../app/answers.ts";
 import type { PageGroup } from "../app/dashboard/page-group.ts";
 import { adminPages } from "../app/dashboard/pages/admin/admin-pages.ts";
+import { docsPages } from "../app/dashboard/pages/docs/docs-pages.ts";
 import { homePages } from "../app/dashboard/pages/home/home-routes.ts";
 import { mePages } from "../app/dashboard/pages/me/me-routes.ts";
 import { type SignIns, signInPages } from "../app/dashboard/pages/sign-in/sign-in-routes.ts";
@@ -54,18 +55,18 @@ export async function runDashboard(
   return dashboard;
 }
 
-/** The order at the side of every page; what is not named here comes before the last. */
+/** The order of pages within their areas, and of cards; what is not named here comes before the last. */
 const order = [
-  "/events",
-  "/objects",
-  "/deliveries",
-  "/endpoint",
-  "/reconciliation",
   "/dunning",
   "/chargebacks",
-  "/alerts",
   "/reports",
+  "/events",
+  "/objects",
+  "/reconciliation",
+  "/deliveries",
+  "/endpoint",
   "/handlers",
+  "/alerts",
 ];
 
 /** Every page of the dashboard: those of the parts, and those that are always there. */
@@ -79,7 +80,7 @@ export async function pageGroups(
     const n = order.indexOf(place?.path ?? "");
     return n < 0 ? order.length : n;
   };
-  const groups = [...found.flat().toSorted((one, other) => rank(one) - rank(other)), adminPagesOf(runtime)];
+  const groups = [...found.flat().toSorted((one, other) => rank(one) - rank(other)), docsPages, adminPagesOf(runtime)];
   return [signInPages(signIns), mePages, homePages(groups, runtime.ask), ...groups];
 }
 

@@ -395,8 +395,11 @@ describe("the card of home", () => {
       tone: "bad",
       headline: "3 not resolved",
       reasons: [
-        "2 alerts of severity error are open and not acknowledged.",
-        "1 message of an alert is more than five minutes late: no worker sends, or a channel is down.",
+        { text: "2 alerts of severity error are open and not acknowledged.", path: "/alerts?severity=error" },
+        {
+          text: "1 message of an alert is more than five minutes late: no worker sends, or a channel is down.",
+          path: "/docs/runbooks#tallyhookalertsnotsent",
+        },
       ],
     });
   });

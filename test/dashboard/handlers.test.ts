@@ -294,7 +294,7 @@ describe("the card of home", () => {
       ["The handler receipts is 3 hours behind."],
     ],
   ] as const)("where %s", (_, given, tone, headline, reasons) => {
-    expect(card(...given)).toMatchObject({ tone, headline, reasons });
+    expect(card(...given)).toMatchObject({ tone, headline, reasons: reasons.map((text) => ({ text })) });
   });
 
   test("leaves out what belongs to a room that is not there", () => {

@@ -13,6 +13,7 @@ const pageSamples: Readonly<Record<string, Sample>> = {
   "/admin/users/:id": async (db) => `/admin/users/${await newest(db, "people.accounts", "id")}`,
   "/admin/sessions/:id/end": async (db) => `/admin/sessions/${await newest(db, "people.sessions", "id")}/end`,
   "/chargebacks/:id": async (db) => `/chargebacks/${await newest(db, "mirror.chargebacks", "key")}`,
+  "/docs/:page": async () => "/docs/runbooks",
   "/dunning/:id": async (db) =>
     `/dunning/${await newest(db, "alerts.alerts", "order_id", { rule: "dunning_renewal" })}`,
   "/events/:seq": async (db) => `/events/${await newest(db, "inbox.events", "seq")}`,

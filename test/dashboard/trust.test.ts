@@ -34,6 +34,7 @@ test("a proof from the future is doubted, and says by how much the clocks disagr
         "Orders: the clocks of the service and of this machine disagree by 2 hours; " +
         '"node src/bin/tallyhook.js doctor" compares them.',
       path: "/reconciliation",
+      next: "See the gap",
     },
   ]);
 });

@@ -43,7 +43,7 @@ async function layOut(image: string): Promise<void> {
     await mkdir(dirname(target), { recursive: true });
     if (from === "dist") await build(target);
     else if (from === "node_modules") await symlink(join(projectRoot, from), target);
-    else await cp(join(projectRoot, from), target);
+    else await cp(join(projectRoot, from), target, { recursive: true });
   }
 }
 

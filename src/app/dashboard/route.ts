@@ -62,6 +62,8 @@ export type PageAnswer =
       status?: number;
       /** The command that prints the same, at the foot of the page. */
       command?: string;
+      /** The text of the search that the page answers: it stays in the search field. */
+      searched?: string;
     }
   /** After a change: the browser reads the page again (303). A path of the dashboard. */
   | {

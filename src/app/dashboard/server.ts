@@ -15,7 +15,8 @@ import { type Assets, readAssets } from "./assets.ts";
 import { browserRules, refuseForeign, refuseOtherNames, refuseTooMany, refuseUnsent } from "./browser-rules.ts";
 import { type Cookies, createCookies } from "./cookies.ts";
 import { renderPage } from "./layout.ts";
-import type { PageGroup, Place } from "./page-group.ts";
+import { type CountReader, createOpenCounts } from "./open-counts.ts";
+import type { PageGroup, Place, Search } from "./page-group.ts";
 import {
   type PageAnswer,
   type PageDeps,
@@ -68,7 +69,8 @@ export async function startDashboard(
   options: DashboardOptions,
 ): Promise<RunningDashboard> {
   const assets = await readAssets();
-  const app = createApp(deps, groups, { ...options, assets });
+  const counts = createOpenCounts(deps, groups);
+  const app = createApp(deps, groups, { ...options, assets, counts });
   const callback = app.callback();
   const server = createServer(timeouts, (req, res) => void callback(req, res));
   server.maxConnections = 256;
@@ -85,6 +87,7 @@ export async function startDashboard(
       const late = setTimeout(() => server.closeAllConnections(), 5_000);
       await closed;
       clearTimeout(late);
+      await counts.close();
     },
   };
 }
@@ -94,10 +97,12 @@ const mostPages = 24;
 
 interface AppOptions extends DashboardOptions {
   assets: Assets;
+  counts: CountReader;
 }
 
 interface AppContext extends AppOptions {
   places: readonly Place[];
+  search: Search | null;
 }
 
 /** State that a request collects on its way. */
@@ -114,6 +119,7 @@ function createApp(deps: PageDeps, groups: readonly PageGroup[], given: AppOptio
   const options: AppContext = {
     ...given,
     places: groups.flatMap(({ place }) => (place === null ? [] : [place])),
+    search: groups.find(({ search }) => search !== undefined)?.search ?? null,
   };
   const { log } = deps;
   const isHttps = options.publicUrl?.startsWith("https:") === true;
@@ -153,7 +159,9 @@ function createApp(deps: PageDeps, groups: readonly PageGroup[], given: AppOptio
         theme: themeOf(cookies, ctx),
         kept: cookies.kept.read(ctx),
       };
-      send(ctx, await route.answer(deps, request), options);
+      const answer = await route.answer(deps, request);
+      if (route.method === "POST" && answer.kind === "redirect") options.counts.expire();
+      await send(ctx, answer, options);
     };
     if (route.method === "GET") router.get(route.path, handle);
     else router.post(route.path, handle);
@@ -280,7 +288,7 @@ function answerErrors({ log }: PageDeps, options: AppContext): Middleware<State>
       const body = html`<p class="problem">${message}</p>
         ${err instanceof PageError && err.details}
         <p><a href="/">Go to the first page</a></p>`;
-      send(ctx, { kind: "page", title: titles[status] ?? "This did not work", body, status }, options);
+      await send(ctx, { kind: "page", title: titles[status] ?? "This did not work", body, status }, options);
     }
   };
 }
@@ -335,7 +343,8 @@ function explain(error: unknown, { isChange }: { isChange: boolean }): { status:
   };
 }
 
-function send(ctx: Context, answer: PageAnswer, { assets, banner, places }: AppContext): void {
+async function send(ctx: Context, answer: PageAnswer, options: AppContext): Promise<void> {
+  const { assets, banner, places, search } = options;
   const { visitor = null, cookies } = ctx.state as Partial<State>;
   switch (answer.kind) {
     case "redirect":
@@ -376,6 +385,9 @@ function send(ctx: Context, answer: PageAnswer, { assets, banner, places }: AppC
         assets,
         banner,
         places,
+        counts: await options.counts.counts(visitor),
+        search,
+        searched: answer.searched ?? "",
       });
     }
   }

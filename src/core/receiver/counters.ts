@@ -102,6 +102,28 @@ export async function countAnswers(
   return new Map(rows.map(({ reason, times }) => [reason, Number(times)]));
 }
 
+/** The answers of an hour. */
+export interface HourOfAnswers {
+  /** When the hour begins. */
+  at: Date;
+  /** Stored: new events and repeats. */
+  taken: number;
+  /** Everything else, whatever the reason. */
+  refused: number;
+}
+
+/** The answers of each hour that had any, oldest first. One statement, by the minutes of the span. */
+export async function answersByHour(db: Knex, { from, until }: { from: Date; until: Date }): Promise<HourOfAnswers[]> {
+  const { rows } = await db.raw<{ rows: { at: Date; taken: string; refused: string }[] }>(
+    `select date_trunc('hour', minute) as at,
+       coalesce(sum(times) filter (where reason in ('accepted', 'duplicate')), 0) as taken,
+       coalesce(sum(times) filter (where reason not in ('accepted', 'duplicate')), 0) as refused
+     from receiver.answers_by_minute where minute >= ? and minute < ? group by 1 order by 1`,
+    [from, until],
+  );
+  return rows.map(({ at, taken, refused }) => ({ at, taken: Number(taken), refused: Number(refused) }));
+}
+
 const answersKeptDays = 7;
 
 /** Forgets answers that no rule reads any more. One statement; idempotent. Returns the number of rows. */

@@ -71,7 +71,7 @@ describe.skipIf(!chromiumAvailable)("keys", () => {
       const own = await browser.open({ url: dashboard.url, cookie });
       await own.go("/");
       const keys = await own.page.evaluate<string[]>(
-        "Array.from(document.querySelectorAll('.side nav a'), (link) => link.dataset.key + ' ' + link.textContent)",
+        "Array.from(document.querySelectorAll('.side li a'), (link) => link.dataset.key + ' ' + link.textContent)",
       );
       await own.close();
       return keys;

@@ -9,6 +9,8 @@ export interface Person {
   opens(name: string): Promise<void>;
   /** A link in the content, to a page with this title. */
   follows(link: string | RegExp, title: string | RegExp): Promise<void>;
+  /** With the field at the head of every page. */
+  searches(text: string, title: string | RegExp): Promise<void>;
   chooses(field: string, option: string): Promise<void>;
   writes(field: string, text: string): Promise<void>;
   /** A button; without a title the page has the one that it had. */
@@ -43,6 +45,11 @@ export function personAt(page: Page): Person {
       await leaves(() => side.getByRole("link", { name, exact: true }).click(), name);
     },
     follows: (name, title) => leaves(() => link(name).click(), title),
+    async searches(text, title) {
+      const field = page.getByRole("searchbox", { name: "Search" });
+      await field.fill(text);
+      await leaves(() => field.press("Enter"), title);
+    },
     async chooses(field, option) {
       await main.getByLabel(field, { exact: true }).selectOption({ label: option });
     },

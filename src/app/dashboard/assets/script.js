@@ -86,7 +86,7 @@ document.addEventListener("click", (event) => {
 // Moves by keys, listed by "?". Not while a field has the focus, nor together with Ctrl, Alt or Meta. Who speaks to the
 // computer can turn them off on the page of their own account.
 (() => {
-  const pages = new Map(Array.from(document.querySelectorAll(".side nav a"), (link) => [link.dataset.key, link]));
+  const pages = new Map(Array.from(document.querySelectorAll(".side li a"), (link) => [link.dataset.key, link]));
   if (pages.size === 0) return;
   const offKey = "tallyhook-keys-off";
   const isOff = () => localStorage.getItem(offKey) !== null;
@@ -111,7 +111,7 @@ document.addEventListener("click", (event) => {
   }
 
   function focusSearch() {
-    const field = document.querySelector("main [type=search], main [role=search] input:not([type=hidden])");
+    const field = document.querySelector(".find input, main form[method=get] input:not([type=hidden])");
     field?.focus();
     field?.select();
     return field !== null;

@@ -123,7 +123,7 @@ interface AlertPages {
 
 /** Alerts, their assignees, and waiting messages. */
 export const alertPages = (pages: AlertPages): PageGroup => ({
-  place: { path: "/alerts", name: "Alerts", access: "status:read" },
+  place: { path: "/alerts", name: "Alerts", access: "status:read", area: "Plumbing" },
   routes: routesOf(pages),
   summary: alertsSummary,
 });

@@ -1,3 +1,4 @@
+import { runbookPath } from "../../../app/dashboard/elements/runbook.ts";
 import { alertSubject, versionOfFailed, versionToSilence } from "../acts.ts";
 import type { AlertEntry } from "../store.ts";
 import type { SilenceRow } from "../silences.ts";
@@ -52,7 +53,7 @@ function renderFacts({ alert, sight, timeZone, runbook }: AlertPage): Html {
       html`<p class="lead">What to do: ${outside(advice, 2_000)}</p>`
     }
     <dl class="facts">
-      ${fact("Rule", alert.rule)} ${fact("Runbook", runbookLink(runbook))}
+      ${fact("Rule", alert.rule)} ${fact("Runbook", runbookLink(alert.rule, runbook))}
       ${fact("About", objectLinks(alert, { whole: true }))}
       ${sight.texts && minor !== null && fact("Amount", money(minor, currency))} ${fact("Raised", at(alert.opened_at))}
       ${alert.updated_at > alert.opened_at && fact("Changed", at(alert.updated_at))}
@@ -71,9 +72,11 @@ function renderFacts({ alert, sight, timeZone, runbook }: AlertPage): Html {
   </section>`;
 }
 
-/** A link where the runbooks have an address, else their path. */
-const runbookLink = (runbook: string): HtmlPart =>
-  URL.canParse(runbook) ? html`<a href="${runbook}" rel="noreferrer">${runbook}</a>` : runbook;
+/** The section where RUNBOOKS_URL has it, else on this dashboard. */
+const runbookLink = (rule: string, runbook: string): Html =>
+  URL.canParse(runbook)
+    ? html`<a href="${runbook}" rel="noreferrer">${runbook}</a>`
+    : html`<a href="${runbookPath(rule)}">What to do: ${rule}</a>`;
 
 function renderActions({ alert, silences }: AlertPage): Html | null {
   const failed = alert.messages.filter((message) => message.state === "failed");

@@ -2,7 +2,8 @@ import { countLate } from "../outbox/outbox.ts";
 import { listSilences } from "../silences.ts";
 import { type UnresolvedCount, countUnresolved } from "../store.ts";
 import { counted } from "../../../platform/readable-text.ts";
-import type { Summary, SummaryCard } from "../../../app/dashboard/page-group.ts";
+import { runbook } from "../../../app/dashboard/elements/runbook.ts";
+import type { Reason, Summary, SummaryCard } from "../../../app/dashboard/page-group.ts";
 
 const most = 1_001;
 
@@ -29,6 +30,7 @@ export function cardOf(
   return {
     title: "Alerts",
     path: "/alerts",
+    count: sum < most ? sum : null,
     tone: isBad ? "bad" : untaken.length > 0 ? "warn" : "good",
     headline: sum === 0 ? "None open" : `${upTo(sum)} not resolved`,
     facts: [
@@ -47,12 +49,19 @@ const isUrgent = (severity: UnresolvedCount["severity"]): boolean => severity ==
 
 const upTo = (n: number): string => (n < most ? String(n) : `more than ${most - 1}`);
 
-function reasonOf({ severity, open }: UnresolvedCount): string {
+function reasonOf({ severity, open }: UnresolvedCount): Reason {
   const of = severity === "critical" ? "critical alert" : "alert of severity error";
   const many = severity === "critical" ? "critical alerts" : "alerts of severity error";
-  return `${counted(upTo(open), `${of} is`, `${many} are`)} open and not acknowledged.`;
+  return {
+    text: `${counted(upTo(open), `${of} is`, `${many} are`)} open and not acknowledged.`,
+    path: `/alerts?severity=${severity}`,
+    next: "See them",
+  };
 }
 
-const lateReason = (late: number): string =>
-  `${counted(upTo(late), "message of an alert is", "messages of alerts are")} more than five minutes late: no ` +
-  "worker sends, or a channel is down.";
+const lateReason = (late: number): Reason => ({
+  text:
+    `${counted(upTo(late), "message of an alert is", "messages of alerts are")} more than five minutes late: no ` +
+    "worker sends, or a channel is down.",
+  ...runbook("TallyhookAlertsNotSent"),
+});

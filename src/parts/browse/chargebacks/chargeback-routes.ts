@@ -214,7 +214,7 @@ export function chargebackPages(parts: ChargebackParts): PageGroup {
     }),
   ];
   return {
-    place: { path: "/chargebacks", name: "Chargebacks", access: "status:read" },
+    place: { path: "/chargebacks", name: "Chargebacks", access: "status:read", area: "Money" },
     routes,
     summary: chargebackSummary,
   };

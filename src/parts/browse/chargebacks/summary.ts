@@ -29,6 +29,8 @@ export const chargebackSummary: Summary = {
     return {
       title: "Chargebacks",
       path: "/chargebacks",
+      tile: "Money",
+      count: isMore ? null : open.length,
       tone: waiting !== undefined ? "bad" : open.length > 0 ? "warn" : "good",
       headline: open.length === 0 ? "None to answer" : `${moreThan}${open.length} to answer`,
       facts:
@@ -45,8 +47,13 @@ export const chargebackSummary: Summary = {
         waiting === undefined
           ? []
           : [
-              `${moreThan}${counted(unassigned.length, "chargeback")} to answer without an assignee: the oldest is ` +
-                `open for ${ageOf(waiting)}.`,
+              {
+                text:
+                  `${moreThan}${counted(unassigned.length, "chargeback")} to answer without an assignee: the oldest ` +
+                  `is open for ${ageOf(waiting)}.`,
+                path: "/chargebacks?who=unassigned",
+                next: "Answer",
+              },
             ],
     };
   },

@@ -1,13 +1,14 @@
 import type { Knex } from "knex";
 import { type Lag, readLag } from "../../../core/inbox/lag.ts";
-import { countAnswers } from "../../../core/receiver/counters.ts";
+import { answersByHour, countAnswers } from "../../../core/receiver/counters.ts";
 import type { SecretOverview } from "../../../core/receiver/secrets-overview.ts";
 import { tallyhook } from "../../../platform/command-line.ts";
 import { counted } from "../../../platform/readable-text.ts";
 import type { PageGroup, SummaryCard } from "../../../app/dashboard/page-group.ts";
 import type { PageDeps } from "../../../app/dashboard/route.ts";
 import { createSlowReads, slowMs } from "../../../app/dashboard/elements/slow-reads.ts";
-import { timesOf } from "./answers.ts";
+import { sparkline } from "../../../app/dashboard/elements/sparkline.ts";
+import { takenByHour, timesOf } from "./answers.ts";
 import { renderDeliveries } from "./delivery-view.ts";
 import type { StatementFound } from "./statement.ts";
 
@@ -25,7 +26,7 @@ export interface DeliveryTools {
 export function deliveryPages(tools: DeliveryTools): PageGroup {
   const lags = createSlowReads<"week", Lag>(slowMs.sums);
   return {
-    place: { path: "/deliveries", name: "Deliveries", access: "status:read" },
+    place: { path: "/deliveries", name: "Deliveries", access: "status:read", area: "Plumbing" },
     routes: [
       {
         method: "GET",
@@ -62,25 +63,33 @@ export function deliveryPages(tools: DeliveryTools): PageGroup {
 
 async function readDeliverySummary({ db, clock }: PageDeps): Promise<SummaryCard> {
   const now = clock.now();
-  const answers = await countAnswers(db, {
-    from: new Date(now.getTime() - dayMs),
-    until: new Date(now.getTime() + dayMs),
-  });
+  const day = { from: new Date(now.getTime() - dayMs), until: new Date(now.getTime() + dayMs) };
+  const [answers, hours] = [await countAnswers(db, day), await answersByHour(db, day)];
   const [accepted, refused] = [timesOf(answers, "accepted"), timesOf(answers, "refused")];
   const unstored = (answers.get("unavailable") ?? 0) + (answers.get("failed") ?? 0);
   const unmatched = (answers.get("no_match") ?? 0) + (answers.get("no_secret") ?? 0);
   const reasons = [
     ...(unstored > 0
       ? [
-          `${counted(unstored, "delivery", "deliveries")} could not be stored at the first attempt in the last 24 ` +
-            "hours; the service sends them again.",
+          {
+            text:
+              `${counted(unstored, "delivery", "deliveries")} could not be stored at the first attempt in the last 24 ` +
+              "hours; the service sends them again.",
+            path: "/deliveries",
+            next: "See when",
+          },
         ]
       : []),
     // Others than the service knock as well, so refusals alone are no news.
     ...(unmatched > 0 && accepted === 0
       ? [
-          `Every delivery of the last 24 hours was refused for its signature, ${unmatched} in all: compare the ` +
-            "secrets with the service.",
+          {
+            text:
+              `Every delivery of the last 24 hours was refused for its signature, ${unmatched} in all: compare the ` +
+              "secrets with the service.",
+            path: "/deliveries#secrets",
+            next: "See the secrets",
+          },
         ]
       : []),
   ];
@@ -88,9 +97,10 @@ async function readDeliverySummary({ db, clock }: PageDeps): Promise<SummaryCard
     title: "Deliveries",
     path: "/deliveries",
     tone: unmatched > 0 && accepted === 0 ? "bad" : unstored > 0 ? "warn" : "good",
-    headline: `${accepted} new`,
+    tile: "Webhooks",
+    headline: `${accepted} in 24 hours`,
+    figure: sparkline(takenByHour(hours, now), `Webhooks in each of the last 24 hours: ${accepted} new in all`),
     facts: [
-      { name: "Within", value: "24 hours" },
       { name: "Repeats", value: timesOf(answers, "duplicate") },
       { name: "Refused", value: refused },
     ],

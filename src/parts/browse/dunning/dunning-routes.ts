@@ -121,7 +121,7 @@ export function dunningPages(parts: DunningParts): PageGroup {
     }),
   ];
   return {
-    place: { path: "/dunning", name: "Dunning", access: "status:read" },
+    place: { path: "/dunning", name: "Dunning", access: "status:read", area: "Money" },
     routes,
     summary: dunningSummary(parts),
   };

@@ -1,7 +1,7 @@
 import { dayIn } from "../../../platform/local-time.ts";
 import { counted } from "../../../platform/readable-text.ts";
 import { sums } from "../../../app/dashboard/elements/values.ts";
-import type { Summary } from "../../../app/dashboard/page-group.ts";
+import type { Reason, Summary } from "../../../app/dashboard/page-group.ts";
 import type { BoardCard } from "./board.ts";
 import { type DunningParts, readCards, readUnpaid } from "./read-board.ts";
 
@@ -19,6 +19,8 @@ export const dunningSummary = (parts: DunningParts): Summary => ({
     return {
       title: "Dunning",
       path: "/dunning",
+      tile: "Money",
+      count: unpaid.length,
       tone: reasons.length > 0 ? "warn" : unpaid.length > 0 ? "calm" : "good",
       headline: unpaid.length === 0 ? "No renewals" : counted(unpaid.length, "renewal"),
       facts:
@@ -33,14 +35,16 @@ export const dunningSummary = (parts: DunningParts): Summary => ({
   },
 });
 
-function reasonsOf(unpaid: readonly BoardCard[], withinHours: number): string[] {
+function reasonsOf(unpaid: readonly BoardCard[], withinHours: number): Reason[] {
   const open = unpaid.filter(({ current }) => current.assignee === null);
   const near = open.filter(({ stage }) => stage === "last-retry").length;
   const lost = open.filter(({ stage }) => stage === "final").length;
   return [
     ...(near === 0
       ? []
-      : [`${counted(near, "renewal")} without an assignee: the last retry is within ${withinHours} hours.`]),
-    ...(lost === 0 ? [] : [`${counted(lost, "renewal")} with no retry left and without an assignee.`]),
+      : [reason(`${counted(near, "renewal")} without an assignee: the last retry is within ${withinHours} hours.`)]),
+    ...(lost === 0 ? [] : [reason(`${counted(lost, "renewal")} with no retry left and without an assignee.`)]),
   ];
 }
+
+const reason = (text: string): Reason => ({ text, path: "/dunning?who=unassigned", next: "Assign" });

@@ -7,24 +7,16 @@ import type { PageOf } from "../../../app/dashboard/elements/paging.ts";
 import { type TableColumn, table } from "../../../app/dashboard/elements/table.ts";
 import { nouns, statusWords } from "./words.ts";
 
-/** The one field by which an object is found. */
-export function renderSearch({ mayFindPersons }: { mayFindPersons: boolean }): Html {
-  return html`<form class="filters" method="post" action="/objects/search" role="search">
-    <div class="wide">
-      <label for="q">Find an order or a customer</label>
-      <input id="q" name="q" type="search" autocomplete="off" maxlength="255" required aria-describedby="q-hint" />
-    </div>
-    <button>Find</button>
-    <p class="hint wide" id="q-hint">
-      ${
-        mayFindPersons
-          ? "An order number, any id, a whole e-mail address, or the last four digits of a card. Searches by " +
-            "e-mail address and card are recorded, without the text that was searched for."
-          : "An order number or any id. Searching by e-mail address or card requires the permission person:read."
-      }
-    </p>
-  </form>`;
-}
+/** What the search field at the head of every page finds. */
+const searchHint = (mayFindPersons: boolean): Html =>
+  html`<p class="lead">
+    ${
+      mayFindPersons
+        ? "Search by order number, any id, a whole e-mail address, or the last four digits of a card. Searches by " +
+          "e-mail address and card are recorded, without the text that was searched for."
+        : "Search by order number or any id. Searching by e-mail address or card requires the permission person:read."
+    }
+  </p>`;
 
 export interface FoundPage {
   found: PageOf<ListedObject | CardOrder>;
@@ -39,7 +31,7 @@ export interface FoundPage {
 /** A search's results: several, or none. */
 export function renderFound(page: FoundPage): Html {
   const { found, text, query, timeZone, mayFindPersons } = page;
-  return html`${renderSearch({ mayFindPersons })}
+  return html`${searchHint(mayFindPersons)}
   ${renderObjects(found.rows, {
     caption: text === null ? "Found, newest first" : `Found for “${text}”, newest first`,
     empty: html`<p>Nothing was found.</p>
@@ -102,8 +94,15 @@ export function statusBadge(resource: string, status: string | null): Html | str
   return state(word, tone);
 }
 
-export function renderRecent(changes: readonly Change[], timeZone: string): Html {
-  return table<Change>(
+export function renderRecent(
+  changes: readonly Change[],
+  { mayFindPersons, timeZone }: { mayFindPersons: boolean; timeZone: string },
+): Html {
+  return html`${searchHint(mayFindPersons)} ${recentTable(changes, timeZone)}`;
+}
+
+const recentTable = (changes: readonly Change[], timeZone: string): Html =>
+  table<Change>(
     [
       { name: "Recorded", cell: ({ recordedAt }) => time(recordedAt, timeZone) },
       { name: "What happened", cell: whatHappened },
@@ -121,7 +120,6 @@ export function renderRecent(changes: readonly Change[], timeZone: string): Html
         </p>`,
     },
   );
-}
 
 /** `order.partially_refunded` → `Order partially refunded`, with the amount of a refund. */
 function whatHappened({ kind, amount, currency }: Change): Html {

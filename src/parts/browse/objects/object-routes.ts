@@ -16,7 +16,7 @@ import { pageOf, pager } from "../../../app/dashboard/elements/paging.ts";
 import { PageError, type Route } from "../../../app/dashboard/route.ts";
 import { objectPath } from "../../../app/dashboard/elements/values.ts";
 import { failedLines, mostFailed } from "./failed-events-view.ts";
-import { renderFound, renderObjects, renderRecent, renderSearch } from "./list-view.ts";
+import { renderFound, renderObjects, renderRecent } from "./list-view.ts";
 import { renderChargeback, renderObject, titleOf } from "./object-view.ts";
 import { readObjectPage } from "./read-object-page.ts";
 import { readSearch, search } from "./search.ts";
@@ -35,7 +35,7 @@ const routesOf = (ask: Pick<Answers, "findingsOfObject">): readonly Route[] => [
       return {
         kind: "page",
         title: "Objects",
-        body: html`${renderSearch({ mayFindPersons })} ${renderRecent(changes.reverse(), timeZone)}`,
+        body: renderRecent(changes.reverse(), { mayFindPersons, timeZone }),
         command: tallyhook(`changes --limit ${recentChanges}`),
       };
     },
@@ -69,6 +69,7 @@ const routesOf = (ask: Pick<Answers, "findingsOfObject">): readonly Route[] => [
       return {
         kind: "page",
         title: "Objects",
+        searched: wanted.text,
         body: renderFound({
           found: pageOf<ListedObject>(hits, pageSize, ({ id }) => id),
           text: wanted.personal === null ? shown(wanted.text) : null,
@@ -155,7 +156,12 @@ const routesOf = (ask: Pick<Answers, "findingsOfObject">): readonly Route[] => [
 
 /** The service's objects: found, explained field by field, and as they were known at any time. */
 export const objectPagesOf = (ask: Pick<Answers, "findingsOfObject">): PageGroup => ({
-  place: { path: "/objects", name: "Objects", access: "status:read" },
+  place: { path: "/objects", name: "Objects", access: "status:read", area: "Data" },
+  search: {
+    path: "/objects/search",
+    access: "status:read",
+    placeholder: "Order number, name, address, last four, id",
+  },
   routes: routesOf(ask),
 });
 

@@ -31,7 +31,7 @@ const mostInHealth = 1_000;
 
 /** The effects of the merchant's own code, and of programs elsewhere, for each change. Loads none of that code. */
 export const handlerPagesFor = (kinds: RecipientKinds): PageGroup => ({
-  place: { path: "/handlers", name: "Handlers", access: "status:read" },
+  place: { path: "/handlers", name: "Handlers", access: "status:read", area: "Plumbing" },
   routes: [
     ...handlerRoutes(kinds),
     ...runRoutes({ wordsOf: (request) => requireWords(request, kinds), deps: actDeps(kinds) }),

@@ -2,7 +2,7 @@ import { readHandlersHealth } from "../dispatch/handler-health.ts";
 import type { HandlerHealth } from "../../../app/answers.ts";
 import { counted, durationText, withoutControls } from "../../../platform/readable-text.ts";
 import { shortenedTo } from "../../../platform/redaction.ts";
-import type { Summary, SummaryCard } from "../../../app/dashboard/page-group.ts";
+import type { Reason, Summary, SummaryCard } from "../../../app/dashboard/page-group.ts";
 import { type RecipientKinds, type RecipientWords, countText, recipientWords } from "./recipient-words.ts";
 
 const most = 1_000;
@@ -36,6 +36,7 @@ export function cardOf(known: readonly Known[], now: Date): SummaryCard {
   return {
     title: "Handlers",
     path: "/handlers",
+    count: dead >= most ? null : dead,
     tone: isBad ? "bad" : reasons.length > 0 ? "warn" : "good",
     headline: dead > 0 ? `${countText(dead, most)} dead` : known.length === 0 ? "None" : isOn,
     facts: [
@@ -52,12 +53,12 @@ const pauses = {
   subscriber: "is paused, because it wants nothing more",
 } as const;
 
-function reasonsOf({ health, words }: Known, now: Date): string[] {
+function reasonsOf({ health, words }: Known, now: Date): Reason[] {
   const { dead, pausedBy, unreadSince, nextDueAt } = health;
   const name = `The ${words.noun} ${shortenedTo(withoutControls(words.name), 80)}`;
   const oldest = [unreadSince, nextDueAt].flatMap((at) => at?.getTime() ?? []);
   const behindMs = now.getTime() - Math.min(...oldest);
-  return [
+  const texts = [
     ...(pausedBy === null ? [] : [`${name} ${pauses[pausedBy]}.`]),
     ...(dead === 0
       ? []
@@ -68,4 +69,5 @@ function reasonsOf({ health, words }: Known, now: Date): string[] {
       ? [`${name} is ${durationText(behindMs)} behind.`]
       : []),
   ];
+  return texts.map((text) => ({ text, path: `/handlers/${encodeURIComponent(health.name)}`, next: "See it" }));
 }

@@ -23,7 +23,7 @@ interface ReadingTools extends Omit<EndpointTools, "encryption"> {
 
 /** This deployment's endpoint at the service: its state, a test, and a new secret for it. */
 export const endpointPages = (open: OpenTools): PageGroup => ({
-  place: { path: "/endpoint", name: "Endpoint", access: "status:read" },
+  place: { path: "/endpoint", name: "Endpoint", access: "status:read", area: "Plumbing" },
   routes: [show(open), confirmRotation(open), rotate(open), sendTest(open)],
   summary: { access: "status:read", read: readEndpointSummary },
 });
@@ -145,13 +145,14 @@ async function readEndpointSummary({ db }: PageDeps): Promise<SummaryCard> {
     ...(openCall === null
       ? []
       : [`A command to ${openCall.kind} the endpoint was begun and not finished: do it again.`]),
-  ];
+  ].map((text) => ({ text, path: "/endpoint", next: "See it" }));
   return {
     title: "Endpoint",
     path: "/endpoint",
+    tile: "Webhooks",
     tone: lost.length > 0 ? "bad" : openCall === null ? "good" : "warn",
     headline: known.length === 0 ? "Not registered from here" : `${known.length} registered`,
-    facts: known.slice(-2).map(({ id }) => ({ name: "Id", value: id })),
+    facts: [],
     reasons,
   };
 }

@@ -9,6 +9,7 @@ import { coverageRoutes, readTrust } from "./coverage-routes.ts";
 import { findingRoutes } from "./finding-routes.ts";
 import { type HealTools, healRoutes } from "./heal-routes.ts";
 import { type NextRun, runRoutes } from "./run-routes.ts";
+import { runbook } from "../../../app/dashboard/elements/runbook.ts";
 import { amountsOf, renderTrust } from "./trust.ts";
 
 export interface ReconciliationTools {
@@ -19,13 +20,25 @@ export interface ReconciliationTools {
 
 /** Proofs, findings and heals. */
 export const reconciliationPages = ({ nextRun, heal }: ReconciliationTools): PageGroup => ({
-  place: { path: "/reconciliation", name: "Reconciliation", access: "status:read" },
+  place: { path: "/reconciliation", name: "Reconciliation", access: "status:read", area: "Data" },
   routes: [...coverageRoutes, ...runRoutes(nextRun), ...findingRoutes, ...healRoutes(heal)],
   summary: { access: "status:read", read: (deps) => readSummary(deps, nextRun) },
   lead: {
     async read(deps) {
       const trust = await readTrust(deps);
-      return { tone: trust.tone, body: renderTrust(trust), reasons: trust.reasons };
+      return {
+        tone: trust.tone,
+        body: renderTrust(trust),
+        reasons: trust.reasons,
+        also: {
+          tile: "Month",
+          title: "Proof",
+          path: "/reconciliation",
+          tone: trust.tone,
+          headline: trust.headline,
+          facts: [],
+        },
+      };
     },
   },
 });
@@ -37,13 +50,25 @@ async function readSummary({ db, clock, timeZone }: PageDeps, nextRun: NextRun):
   const other = countOf(left.filter(({ isDrift }) => !isDrift));
   const amounts = amountsOf(left);
   const reasons = [
-    ...(takers.alive === 0 ? ["No worker runs: no event is applied and no run begins."] : []),
+    ...(takers.alive === 0
+      ? [{ text: "No worker runs: no event is applied and no run begins.", ...runbook("silence_worker") }]
+      : []),
     ...(last?.state === "incomplete" || last?.state === "abandoned"
-      ? [`The last run did not prove everything: run ${last.id} is ${last.state}.`]
+      ? [
+          {
+            text: `The last run did not prove everything: run ${last.id} is ${last.state}.`,
+            path: `/reconciliation/runs/${last.id}`,
+            next: "See the run",
+          },
+        ]
       : []),
     ...(other > 0
       ? [
-          `${counted(other, "rule is broken, or something", "rules are broken, or things")} at the service ${other === 1 ? "is" : "are"} not as it should be.`,
+          {
+            text: `${counted(other, "finding", "findings")} of broken accounting rules, or of the endpoint, ${other === 1 ? "is" : "are"} open.`,
+            path: "/reconciliation/findings",
+            next: "See them",
+          },
         ]
       : []),
   ];
@@ -51,10 +76,18 @@ async function readSummary({ db, clock, timeZone }: PageDeps, nextRun: NextRun):
   return {
     title: "Reconciliation",
     path: n > 0 ? "/reconciliation/findings" : "/reconciliation/runs",
+    count: n,
     tone: isBad ? "bad" : reasons.length > 0 || n > 0 ? "warn" : "good",
     headline: n === 0 ? "Nothing open" : counted(n, "open finding"),
+    also: {
+      tile: "Money",
+      title: "At risk",
+      path: "/reconciliation/findings",
+      tone: amounts.length === 0 ? "good" : "bad",
+      headline: amounts.length === 0 ? "Nothing" : amounts.join(", "),
+      facts: [{ name: "Open findings", value: n }],
+    },
     facts: [
-      { name: "At risk", value: amounts.length === 0 ? "nothing" : amounts.join(", ") },
       {
         name: "Last run",
         value: last === undefined ? "none yet" : [last.state, ", ", time(last.startedAt, timeZone)],

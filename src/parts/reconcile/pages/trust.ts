@@ -6,6 +6,7 @@ import type { Gap } from "../coverage/coverage.ts";
 import { type ListProof, lateByMs } from "../coverage/proof.ts";
 import type { OpenFindings } from "../findings/search-findings.ts";
 import { type Tone, time, timeText } from "../../../app/dashboard/elements/values.ts";
+import type { Reason } from "../../../app/dashboard/page-group.ts";
 import { listName } from "./words.ts";
 
 export interface ListTrust {
@@ -20,7 +21,7 @@ export interface Trust {
   headline: Html;
   lists: readonly ListTrust[];
   /** The reasons why the mirror is not proved equal, each one sentence with a link; empty where it is. */
-  reasons: readonly { text: string; path: string }[];
+  reasons: readonly Reason[];
 }
 
 /** Clocks that NTP keeps, and the grace of a run, differ by less. */
@@ -61,11 +62,13 @@ function reasonsOf(
   const unproved = [...named].map(([reason, names]) => ({
     text: `${names.length === lists.length ? "Every list" : names.join(", ")}: ${reason}.`,
     path: "/reconciliation",
+    next: "See the gap",
   }));
   const drift = [...new Set(open.map(({ resource }) => resource ?? "object"))].flatMap((resource) => {
     const { n } = driftOf(open, resource);
     const text = `${listName(resource)}: ${counted(n, "object differs", "objects differ")} from the service.`;
-    return n === 0 ? [] : [{ text, path: `/reconciliation/findings?list=${encodeURIComponent(resource)}` }];
+    const path = `/reconciliation/findings?list=${encodeURIComponent(resource)}`;
+    return n === 0 ? [] : [{ text, path, next: "Heal" }];
   });
   return [...drift, ...unproved];
 }
@@ -188,14 +191,22 @@ const acknowledgedOf = (open: readonly OpenFindings[], resource: string): number
     .filter((row) => row.isDrift && row.isAcknowledged && row.resource === resource)
     .reduce((sum, { n }) => sum + n, 0);
 
-/** The mirror's trust, largest first. */
-export const renderTrust = ({ tone, headline, lists }: Trust): Html =>
-  html`<section class="trust ${tone}" aria-labelledby="trust">
+/** The mirror's trust, largest first. Lists that share a sentence share a line. */
+export function renderTrust({ tone, headline, lists }: Trust): Html {
+  const lines = new Map<string, ListTrust[]>();
+  for (const list of lists) {
+    const key = `${list.tone} ${list.sentence.markup}`;
+    lines.set(key, [...(lines.get(key) ?? []), list]);
+  }
+  return html`<section class="trust ${tone}" aria-labelledby="trust">
     <h2 id="trust">${headline}</h2>
     <ul class="plain-list">
-      ${lists.map(
-        ({ resource, tone: listTone, sentence }) =>
-          html`<li class="${listTone}"><strong>${listName(resource)}</strong>: ${sentence}.</li>`,
+      ${[...lines.values()].map(
+        (same) =>
+          html`<li class="${same[0]?.tone ?? "calm"}">
+            <strong>${same.map(({ resource }) => listName(resource)).join(", ")}</strong>: ${same[0]?.sentence ?? ""}.
+          </li>`,
       )}
     </ul>
   </section>`;
+}

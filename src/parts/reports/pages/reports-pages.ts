@@ -11,7 +11,7 @@ import { reportRoutes } from "./report-routes.ts";
 
 /** Any report, and the close of a month. */
 export const reportsPages = (desk: ReportDesk): PageGroup => ({
-  place: { path: "/reports", name: "Reports", access: "report:read" },
+  place: { path: "/reports", name: "Reports", access: "report:read", area: "Money" },
   // The closes first: `close` is no name of a report.
   routes: [...closeRoutes(desk), ...reportRoutes(desk)],
   summary: { access: "report:read", read: readSummary },
@@ -27,18 +27,28 @@ async function readSummary({ db, timeZone, clock }: PageDeps): Promise<SummaryCa
   const { preparation, checks } = state;
   const open = checks.filter(({ isMet }) => isMet === false);
   const isOver = !open.some(({ check }) => check === "over");
+  const path = monthAddress(month);
+  const done = checks.filter(({ isMet }) => isMet === true).length;
   const reasons = !isOver
     ? []
     : preparation !== null
-      ? [`${name} is prepared by ${preparation.preparedBy.name} and waits to be closed.`]
+      ? [
+          {
+            text: `${name} is prepared by ${preparation.preparedBy.name} and waits to be closed.`,
+            path,
+            next: "Close it",
+          },
+        ]
       : open.length > 0
-        ? [`${name} is over and cannot be closed yet.`]
-        : [`${name} is over and can be prepared for its close.`];
+        ? [{ text: `${name} is over and cannot be closed yet.`, path, next: "See what hinders" }]
+        : [{ text: `${name} is over and can be prepared for its close.`, path, next: "Prepare it" }];
   return {
-    title: "Month",
-    path: monthAddress(month),
+    title: "Close",
+    path,
+    tile: "Month",
+    top: { stat: name, about: `${done} of ${checks.length} checks done` },
     tone,
-    headline: `${name}: ${headline}`,
+    headline,
     facts: [
       ...(preparation === null
         ? []
@@ -50,7 +60,6 @@ async function readSummary({ db, timeZone, clock }: PageDeps): Promise<SummaryCa
         name: "Closed until",
         value: last === undefined ? "no month is closed" : monthName(last.facts.month),
       },
-      ...(open.length === 0 ? [] : [{ name: "Checks to pass", value: `${open.length} of ${checks.length}` }]),
     ],
     reasons,
   };

@@ -15,7 +15,7 @@ export interface AdminDeps {
 
 /** Users, sessions, the audit, settings, and the doctor. */
 export const adminPages = ({ url, settings, examine }: AdminDeps): PageGroup => ({
-  place: { path: "/admin", name: "Admin", access: "setting:read" },
+  place: { path: "/admin", name: "Admin", access: "setting:read", area: "Plumbing" },
   routes: [
     {
       method: "GET",

@@ -1,6 +1,14 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { tallyhook } from "../../../../platform/command-line.ts";
-import type { Lead, PageGroup, Summary, SummaryCard } from "../../page-group.ts";
+import {
+  type CardLine,
+  type Lead,
+  type PageGroup,
+  type Reason,
+  type Summary,
+  type SummaryCard,
+  tiles,
+} from "../../page-group.ts";
 import type { PageDeps, Route, Visitor } from "../../route.ts";
 import { type SlowReads, ageHint, createSlowReads } from "../../elements/slow-reads.ts";
 import type { Answers } from "../../../answers.ts";
@@ -11,7 +19,7 @@ import { type Tone, withWholeMoments } from "../../elements/values.ts";
 
 /** How far the mirror is proved, and everything that needs attention. */
 export function homePages(groups: readonly PageGroup[], ask: Pick<Answers, "beginning">): PageGroup {
-  return { place: { path: "/", name: "Home", access: "status:read" }, routes: [homeRoute(groups, ask)] };
+  return { place: { path: "/", name: "Home", access: "status:read", area: null }, routes: [homeRoute(groups, ask)] };
 }
 
 function homeRoute(groups: readonly PageGroup[], ask: Pick<Answers, "beginning">): Route {
@@ -62,7 +70,13 @@ async function cardOf(
     tone: "warn",
     headline: "Unknown",
     facts: [],
-    reasons: [`${title}: this could not be read; the log of the dashboard says why.`],
+    reasons: [
+      {
+        text: `${title}: this could not be read; the log of the dashboard says why.`,
+        path: place?.path ?? "/",
+        next: "Try the page",
+      },
+    ],
     ageMs: 0,
   };
 }
@@ -107,15 +121,17 @@ export function renderHome(home: HomePage): Html {
       </p>
       ${renderFirstSteps(beginning)}`;
   }
-  return html`${trust === null ? unknownTrust : (trust?.body ?? false)}${renderVerdict(home)}
+  return html`${renderVerdict(home)} ${trust === null ? unknownTrust : (trust?.body ?? false)}
     ${beginning !== null && !isBegun(beginning) && renderFirstSteps(beginning)}
-    <ul class="cards plain-list">
-      ${cards.map(renderCard)}
+    <div class="tiles">${tiles.map((tile) => renderTile(tile, cards, trust?.also))}</div>
+    <ul class="lines plain-list">
+      ${cards.filter(({ tile }) => tile === undefined).map((card) => html`<li>${renderLine(card)}</li>`)}
     </ul>`;
 }
 
-const unreadTrust = {
+const unreadTrust: Reason = {
   path: "/reconciliation",
+  next: "Try the page",
   text: "It could not be read whether the mirror is proved.",
 };
 
@@ -127,47 +143,94 @@ const unknownTrust: Html = html`<section class="trust bad" aria-labelledby="trus
 /** The worst first. */
 const ranks: Readonly<Record<Tone, number>> = { bad: 0, warn: 1, calm: 2, good: 3 };
 
+/** So many matters are shown; what follows is only a warning, and opens with a press. */
+const shownAtFirst = 6;
+
 /** States that all is well only where everything could be read, is proved, and has no reason. */
 function renderVerdict({ trust, beginning, cards, seesAll }: HomePage): Html {
-  const events = (text: string) => ({ path: "/events", tone: "bad" as Tone, text });
+  const arrivals = (text: string) => ({ text, tone: "bad" as Tone, path: "/endpoint", next: "See the endpoint" });
   const named = [
-    ...(beginning === null ? [events("It could not be read whether webhooks arrive.")] : []),
+    ...(beginning === null ? [arrivals("It could not be read whether webhooks arrive.")] : []),
     ...(beginning?.hasEvents === false
-      ? [events("No webhook has ever arrived: the service does not know where to send them.")]
+      ? [arrivals("No webhook has ever arrived: the service does not know where to send them.")]
       : []),
+    ...cards.flatMap(({ tone, reasons }) => reasons.map((each) => ({ ...each, tone }))),
     ...(trust === null ? [unreadTrust] : (trust?.reasons ?? [])).map((each) => ({
       ...each,
       tone: trust?.tone ?? "bad",
     })),
-    ...cards.flatMap(({ path, tone, reasons }) => reasons.map((text) => ({ path, tone, text }))),
   ].toSorted((one, other) => ranks[one.tone] - ranks[other.tone]);
   if (named.length === 0) {
     return html`<p class="notice">
       Nothing needs attention${seesAll ? "." : ", as far as your roles let you see. Others may have something to do."}
     </p>`;
   }
-  return html`<section class="needs" aria-labelledby="needs">
+  const bad = named.filter(({ tone }) => tone === "bad").length;
+  const first = named.slice(0, Math.max(shownAtFirst, bad));
+  const rest = named.slice(first.length);
+  return html`<section class="needs ${named[0]?.tone ?? "warn"}" aria-labelledby="needs">
     <h2 id="needs">${counted(named.length, "thing needs", "things need")} attention</h2>
-    <ul>
-      ${named.map(({ path, tone, text }) => html`<li class="${tone}"><a href="${path}">${withWholeMoments(text)}</a></li>`)}
+    <ul class="plain-list">
+      ${first.map(renderMatter)}
+    </ul>
+    ${
+      rest.length > 0 &&
+      html`<details>
+        <summary>${counted(rest.length, "more warning")}</summary>
+        <ul class="plain-list">
+          ${rest.map(renderMatter)}
+        </ul>
+      </details>`
+    }
+  </section>`;
+}
+
+const renderMatter = ({ path, tone, text, next }: Reason & { tone: Tone }): Html =>
+  html`<li class="${tone}"><span>${withWholeMoments(text)}</span> <a href="${path}">${next}</a></li>`;
+
+/** One of the three that answer a person at a glance: its first words, and a line for each group in it. */
+function renderTile(
+  tile: (typeof tiles)[number],
+  cards: readonly ShownCard[],
+  proof: SummaryCard["also"],
+): Html | null {
+  const own = cards.filter((card) => card.tile === tile);
+  const lines: readonly (CardLine & { ageMs: number })[] = [
+    ...own,
+    ...cards.flatMap(({ also, ageMs }) => (also?.tile === tile ? [{ ...also, ageMs }] : [])),
+    ...(proof?.tile === tile ? [{ ...proof, ageMs: 0 }] : []),
+  ];
+  if (lines.length === 0) return null;
+  const top = own.find((card) => card.top !== undefined)?.top;
+  const figure = own.find((card) => card.figure !== undefined)?.figure;
+  return html`<section class="card tile" aria-labelledby="tile-${tile}">
+    <h2 id="tile-${tile}">${tile}</h2>
+    ${
+      top !== undefined &&
+      html`<p class="stat">${top.stat}</p>
+        <p class="hint">${top.about}</p> `
+    }
+    ${figure ?? null}
+    <ul class="lines plain-list">
+      ${lines.map((line) => html`<li>${renderLine(line)}</li>`)}
     </ul>
   </section>`;
 }
 
-function renderCard({ title, path, tone, headline, facts, ageMs }: ShownCard): Html {
-  return html`<li class="card summary ${tone}">
-    <h2><a href="${path}">${title}</a></h2>
-    <p class="stat">${headline}</p>
+function renderLine({ title, path, tone, headline, facts, ageMs }: CardLine & { ageMs: number }): Html {
+  return html`<h3><a href="${path}">${title}</a></h3>
+    <p class="${tone}"><strong>${headline}</strong></p>
     ${
       facts.length > 0 &&
-      html`<dl class="facts">
+      html`<dl>
         ${facts.map(
           ({ name, value }) =>
-            html`<dt>${name}</dt>
-              <dd>${value}</dd>`,
+            html`<div>
+              <dt>${name}</dt>
+              <dd>${value}</dd>
+            </div>`,
         )}
       </dl>`
     }
-    ${ageHint(ageMs)}
-  </li>`;
+    ${ageHint(ageMs)}`;
 }

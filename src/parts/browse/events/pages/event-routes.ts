@@ -24,7 +24,7 @@ const lookThrough = 10_000;
 
 /** The service's events and their outcomes. */
 export const eventPages = (tools: EventTools): PageGroup => ({
-  place: { path: "/events", name: "Events", access: "status:read" },
+  place: { path: "/events", name: "Events", access: "status:read", area: "Data" },
   routes: [list, show(tools), ...replayRoutes(tools)],
   summary: { access: "status:read", read: readEventSummary },
 });

@@ -1,33 +1,33 @@
 import { type Backlog, type BoundedCount, readBacklog } from "../../../../core/inbox/backlog.ts";
-import { countAnswers } from "../../../../core/receiver/counters.ts";
 import { type Receivers, readReceivers } from "../../../../core/receiver/heartbeats.ts";
 import { counted, durationText } from "../../../../platform/readable-text.ts";
+import { runbook } from "../../../../app/dashboard/elements/runbook.ts";
 import type { SummaryCard } from "../../../../app/dashboard/page-group.ts";
+import { timeText } from "../../../../app/dashboard/elements/values.ts";
 import type { PageDeps } from "../../../../app/dashboard/route.ts";
 
-const dayMs = 86_400_000;
+const deadPath = "/events?state=dead";
 /** A worker needs seconds. */
 const lateAfterMs = 60_000;
 
-/** The receivers and the inbox at a glance. Three statements. */
-export async function readEventSummary({ db, clock }: PageDeps): Promise<SummaryCard> {
+/** The receivers and the inbox at a glance. Two statements. */
+export async function readEventSummary({ db, clock, timeZone }: PageDeps): Promise<SummaryCard> {
   const now = clock.now();
   const backlog = await readBacklog(db);
-  const answers = await countAnswers(db, { from: new Date(now.getTime() - dayMs), until: now });
   const receivers = await readReceivers(db);
-  return summaryOf({ backlog, receivers, receivedInADay: answers.get("accepted") ?? 0, now });
+  return summaryOf({ backlog, receivers, now, timeZone });
 }
 
 interface Glance {
   backlog: Backlog;
   receivers: Receivers;
-  receivedInADay: number;
   now: Date;
+  timeZone: string;
 }
 
-function summaryOf({ backlog, receivers, receivedInADay, now }: Glance): SummaryCard {
+function summaryOf({ backlog, receivers, now, timeZone }: Glance): SummaryCard {
   const { presence, lastAnswerAt, lastWebhookAt } = receivers;
-  const { waitingSince, waiting, failed, dead, deadReasons } = backlog;
+  const { waitingSince, waiting, failed, dead } = backlog;
   const lagMs = waitingSince === null ? 0 : now.getTime() - waitingSince.getTime();
   const isLate = lagMs > lateAfterMs;
   const isDeaf = presence?.isAbsent === true;
@@ -36,22 +36,40 @@ function summaryOf({ backlog, receivers, receivedInADay, now }: Glance): Summary
   const reasons = [
     ...(isDeaf
       ? [
-          "No receiver takes " +
-            `webhooks${presence.unready > 0 ? ": those that run cannot store events" : ": none runs"}. The last one ` +
-            `could ${ageText(presence.lastReadyAt)}.`,
+          {
+            text:
+              `No receiver has answered since ${timeText(presence.lastReadyAt, timeZone)}: ` +
+              `${presence.unready > 0 ? "those that run cannot store events" : "none runs"}.`,
+            ...runbook("receiver_absent"),
+          },
         ]
       : []),
     ...(isLate
       ? [
-          `${countedTo(waiting, "event waits", "events wait")} to be applied, the oldest for ` +
-            `${durationText(lagMs)}: check that a worker runs.`,
+          {
+            text:
+              `${countedTo(waiting, "event waits", "events wait")} to be applied, the oldest for ` +
+              `${durationText(lagMs)}: check that a worker runs.`,
+            ...runbook("TallyhookNotApplied"),
+          },
         ]
       : []),
-    ...(dead.n > 0 ? [`${countedTo(dead, "event is", "events are")} dead: fix the cause, then replay.`] : []),
+    ...(dead.n > 0
+      ? [
+          {
+            text: `${countedTo(dead, "event is", "events are")} dead: fix the cause, then replay.`,
+            path: deadPath,
+            next: "See why",
+          },
+        ]
+      : []),
   ];
   return {
     title: "Events",
-    path: dead.n > 0 ? "/events?state=dead" : "/events",
+    path: dead.n > 0 ? deadPath : "/events",
+    tile: "Webhooks",
+    top: { stat: lastWebhookAt === null ? "None yet" : ageText(lastWebhookAt), about: "Last webhook" },
+    count: dead.isMore ? null : dead.n,
     tone: isDeaf || dead.n > 0 ? "bad" : isLate ? "bad" : failed.n > 0 ? "warn" : "good",
     headline: isDeaf
       ? "No receiver"
@@ -61,16 +79,10 @@ function summaryOf({ backlog, receivers, receivedInADay, now }: Glance): Summary
           ? `${countText(dead)} dead`
           : "Up to date",
     facts: [
-      { name: "Received in 24 hours", value: receivedInADay },
-      { name: "Last webhook", value: ageText(lastWebhookAt) },
-      { name: "Last answered", value: ageText(lastAnswerAt) },
       { name: "Waiting", value: countText(waiting) },
       { name: "Tried again soon", value: countText(failed) },
       ...(isLate || dead.n === 0 ? [{ name: "Dead", value: countText(dead) }] : []),
-      ...deadReasons.slice(0, 3).map(({ reason, n }) => ({
-        name: "Dead for",
-        value: `${(reason ?? "no reason").slice(0, 80)} (${n})`,
-      })),
+      ...(lastAnswerAt === null ? [] : [{ name: "Last answered", value: ageText(lastAnswerAt) }]),
     ],
     reasons,
   };
