@@ -450,5 +450,5 @@ test("home says what waits, what is dead and why", async () => {
   await storeRow(database.db, { state: "dead", reason: "body: not JSON in UTF-8" });
   const { text } = await page("/", viewer);
   expect(text).toMatch(/1 event is dead: fix the cause, then replay\./);
-  expect(text).toContain("body: not JSON in UTF-8 (1)");
+  expect(text).toContain("Its body is not JSON in UTF-8.");
 });

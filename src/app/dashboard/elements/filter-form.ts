@@ -36,7 +36,7 @@ export function filterForm(
   { problems = {}, does = "Show" }: Filtering = {},
 ): Html {
   const others = [...query].filter(([name]) => !Object.hasOwn(inputs, name) && name !== "before" && name !== "after");
-  return html`<form class="filters" method="get" action="${path}" aria-label="Filter">
+  return html`<form class="filters" method="get" action="${path}" aria-label="${does === "Show" ? "Filter" : does}">
     ${others.map(([name, value]) => html`<input type="hidden" name="${name}" value="${value}" />`)}
     ${Object.entries(inputs).map(([name, input]) => {
       const problem = problems[name];

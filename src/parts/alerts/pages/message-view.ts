@@ -21,7 +21,7 @@ export function renderMessages(page: MessagesView): Html {
   const resend = (message: AlertDelivery): Html | null =>
     message.state === "failed" && mayWrite
       ? html`<form method="post" action="/alerts/${alert.id}/messages/${message.id}/resend">
-          ${decidedOn(versionOfFailed([message]))}<button class="plain" aria-label="Send message ${message.id} again">
+          ${decidedOn(versionOfFailed([message]))}<button class="plain" aria-label="Send again: message ${message.id}">
             Send again
           </button>
         </form>`

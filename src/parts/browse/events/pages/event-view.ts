@@ -10,7 +10,7 @@ import type { StateEffect } from "./event-effects.ts";
 import { renderEffects } from "./effects-view.ts";
 import { laidOut } from "./laid-out.ts";
 import { stateTones } from "./list-view.ts";
-import { reasonInWords } from "./reason-words.ts";
+import { reasonInWords } from "../../../../core/worker/reason-words.ts";
 
 export interface EventPage {
   event: StoredEvent;

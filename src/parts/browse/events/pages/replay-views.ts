@@ -12,7 +12,7 @@ import { table } from "../../../../app/dashboard/elements/table.ts";
 import { objectLink, renderAlerts, renderChanges } from "./consequences.ts";
 import type { ToldByPreview } from "./event-tools.ts";
 import { stateTones } from "./list-view.ts";
-import { reasonInWords } from "./reason-words.ts";
+import { reasonInWords } from "../../../../core/worker/reason-words.ts";
 
 export interface PreviewPage {
   event: StoredEvent;

@@ -1,5 +1,6 @@
 import { type Backlog, type BoundedCount, readBacklog } from "../../../../core/inbox/backlog.ts";
 import { type Receivers, readReceivers } from "../../../../core/receiver/heartbeats.ts";
+import { reasonInWords } from "../../../../core/worker/reason-words.ts";
 import { counted, durationText } from "../../../../platform/readable-text.ts";
 import { runbook } from "../../../../app/dashboard/elements/runbook.ts";
 import type { SummaryCard } from "../../../../app/dashboard/page-group.ts";
@@ -27,7 +28,7 @@ interface Glance {
 
 function summaryOf({ backlog, receivers, now, timeZone }: Glance): SummaryCard {
   const { presence, lastAnswerAt, lastWebhookAt } = receivers;
-  const { waitingSince, waiting, failed, dead } = backlog;
+  const { waitingSince, waiting, failed, dead, deadReasons } = backlog;
   const lagMs = waitingSince === null ? 0 : now.getTime() - waitingSince.getTime();
   const isLate = lagMs > lateAfterMs;
   const isDeaf = presence?.isAbsent === true;
@@ -57,7 +58,9 @@ function summaryOf({ backlog, receivers, now, timeZone }: Glance): SummaryCard {
     ...(dead.n > 0
       ? [
           {
-            text: `${countedTo(dead, "event is", "events are")} dead: fix the cause, then replay.`,
+            text:
+              `${countedTo(dead, "event is", "events are")} dead: fix the cause, then replay. ` +
+              deadReasons.slice(0, 2).map(deadReasonText).join(" "),
             path: deadPath,
             next: "See why",
           },
@@ -87,6 +90,12 @@ function summaryOf({ backlog, receivers, now, timeZone }: Glance): SummaryCard {
     reasons,
   };
 }
+
+/** A reason in words, with the number of events that have it where it is not the only one. */
+const deadReasonText = ({ reason, n }: Backlog["deadReasons"][number]): string => {
+  const words = reasonInWords(reason) ?? `${(reason ?? "no reason").slice(0, 80)}.`;
+  return n === 1 ? words : `${words} (${n} times)`;
+};
 
 const countText = ({ n, isMore }: BoundedCount): string => (isMore ? `more than ${n}` : String(n));
 
