@@ -4,7 +4,7 @@ import { currencyDigits } from "../../../src/platform/money.ts";
 import type { Report, Row } from "../../../src/parts/reports/base/report.ts";
 import { allReports, findReport } from "../../../src/parts/reports/catalogue/all.ts";
 import { renderHtml } from "../../../src/parts/reports/render/html.ts";
-import { scaleFor } from "../../../src/parts/reports/render/svg-figures.ts";
+import { scaleFor } from "../../../src/app/figures/svg-figures.ts";
 import { about } from "../sample-about.ts";
 
 /** The page of rows that are given by name; a column that is not named is empty. */

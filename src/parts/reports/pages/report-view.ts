@@ -5,7 +5,7 @@ import { type Verdict, factLines } from "../base/report-facts.ts";
 import { type ColumnKind, type Report, type Row, hasCurrency } from "../base/report.ts";
 import { type ReportDocument, capital, cellTexts, headText, titleOf } from "../render/document.ts";
 import { formatsOf } from "../render/formats.ts";
-import { patterns, renderFigures } from "../render/svg-figures.ts";
+import { patterns, renderFigures } from "../../../app/figures/svg-figures.ts";
 import { withQuery } from "../../../app/dashboard/elements/paging.ts";
 import { type Tone, state } from "../../../app/dashboard/elements/values.ts";
 import { table } from "../../../app/dashboard/elements/table.ts";

@@ -1,6 +1,7 @@
 import { withoutControls } from "../../../platform/readable-text.ts";
 import { type Exponents, grouped } from "../base/currencies.ts";
-import type { Figure, RowByColumn } from "../base/figure.ts";
+import type { Figure } from "../../../app/figures/figure.ts";
+import type { RowByColumn } from "../base/figure.ts";
 import type { ReportFacts } from "../base/report-facts.ts";
 import type { Column, Row } from "../base/report.ts";
 import { type Rendering, type RenderingInput, createTotals, readable } from "./rendering.ts";

@@ -5,7 +5,7 @@ import { type Exponents, grouped } from "../base/currencies.ts";
 import type { Column, Row } from "../base/report.ts";
 import { type ReportDocument, capital, cellTexts, collectDocument, headText, titleOf } from "./document.ts";
 import type { Rendering, RenderingInput } from "./rendering.ts";
-import { patterns, renderFigures } from "./svg-figures.ts";
+import { patterns, renderFigures } from "../../../app/figures/svg-figures.ts";
 
 /** A browser lays out this many quickly. Charts, sums, hash and number of rows cover all rows. */
 const shownRows = 2_000;

@@ -1,6 +1,7 @@
 import { counted } from "../../../../platform/readable-text.ts";
 import { type Exponents, amountText, shortAmount } from "../../base/currencies.ts";
-import { type RowByColumn, type Column, type Figure, groupBy, sumOf } from "../../base/figure.ts";
+import type { Column, Figure } from "../../../../app/figures/figure.ts";
+import { type RowByColumn, groupBy, sumOf } from "../../base/figure.ts";
 import { type Report, count, day, money, number, percent, summedCount, summedMoney, text } from "../../base/report.ts";
 
 export const dailyControl: Report = {

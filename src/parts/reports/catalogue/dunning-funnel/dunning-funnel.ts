@@ -1,5 +1,6 @@
 import { type Exponents, amountText, grouped } from "../../base/currencies.ts";
-import { type Bar, type RowByColumn, type Figure, type Tone, groupBy, sumOf } from "../../base/figure.ts";
+import type { Bar, Figure, Tone } from "../../../../app/figures/figure.ts";
+import { type RowByColumn, groupBy, sumOf } from "../../base/figure.ts";
 import { type Report, day, number, percent, summedCount, summedMoney, text } from "../../base/report.ts";
 
 export const dunningFunnel: Report = {

@@ -2,7 +2,7 @@ import type { Knex } from "knex";
 import type { Html } from "../../../../platform/html.ts";
 import { currencyDigits } from "../../../../platform/money.ts";
 import type { RowByColumn } from "../../base/figure.ts";
-import { renderFigures } from "../../render/svg-figures.ts";
+import { renderFigures } from "../../../../app/figures/svg-figures.ts";
 import { dunningFunnel } from "./dunning-funnel.ts";
 
 /** Outcomes of the renewals of one currency that were first declined in a month. Amounts are minor units. */

@@ -1,4 +1,5 @@
-import { type RowByColumn, type Figure, groupBy } from "../../base/figure.ts";
+import type { Figure } from "../../../../app/figures/figure.ts";
+import { type RowByColumn, groupBy } from "../../base/figure.ts";
 import { type Report, count, month, percent, text } from "../../base/report.ts";
 
 export const networkMonitor: Report = {

@@ -1,5 +1,6 @@
 import { type Exponents, amountText, shortAmount } from "../../base/currencies.ts";
-import { type RowByColumn, type Figure, groupBy, sumOf } from "../../base/figure.ts";
+import type { Figure } from "../../../../app/figures/figure.ts";
+import { type RowByColumn, groupBy, sumOf } from "../../base/figure.ts";
 import { type Report, summedCount, summedMoney, text, time } from "../../base/report.ts";
 
 export const pastDueAging: Report = {

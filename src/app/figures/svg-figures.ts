@@ -1,5 +1,5 @@
-import { type Html, html } from "../../../platform/html.ts";
-import type { Bar, BarFigure, Column, ColumnFigure, Figure } from "../base/figure.ts";
+import { type Html, html } from "../../platform/html.ts";
+import type { Bar, BarFigure, Column, ColumnFigure, Figure } from "./figure.ts";
 
 /** Widths of a drawing in its own units: across the whole page, or half of it. */
 const wide = 980;
