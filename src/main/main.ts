@@ -5,6 +5,7 @@ import { errorCode } from "../platform/postgres/errors.ts";
 import { linesWithoutControls, printableMessage } from "../platform/readable-text.ts";
 import { redactSecrets } from "../platform/redaction.ts";
 import { createContext } from "../app/cli/context.ts";
+import { showWide } from "../app/cli/screen.ts";
 import { stopSignals } from "../app/cli/until-signal.ts";
 import { registerCommands } from "./commands.ts";
 import { allParts } from "./parts.ts";
@@ -20,6 +21,8 @@ export async function main(argv: readonly string[], version: string): Promise<nu
   const program = new Command("tallyhook")
     .description("Mirrors a commerce service into PostgreSQL by its webhooks, and proves that the mirror is right.")
     .version(version, "-V, --version", "print the version")
+    .option("--wide", "do not shorten tables to fit the terminal")
+    .on("option:wide", showWide)
     .exitOverride()
     .configureOutput({ outputError: (text, write) => write(printableMessage(text)) });
   await registerCommands(program, context, argv.slice(2));

@@ -67,7 +67,7 @@ test("a game day fires the alert of a fault, ends it by the repair, and leaves n
   const program = runTallyhook(["gameday", "--check", "--only", "disk-nearly-full"], {});
   const { code } = await program.exited;
   expect(code, program.output()).toBe(0);
-  expect(program.output()).toMatch(/disk-nearly-full │ disk_space │ [\d.]+ s +│ [\d.]+ s +│ ok/);
+  expect(program.output()).toMatch(/disk-nearly-full +disk_space +[\d.]+ s +[\d.]+ s +ok/);
   expect(await dataOf(program)).toEqual([]);
 });
 

@@ -24,6 +24,8 @@ export interface ReportDeps {
   timeZone: string;
   region: NetworkRegion;
   write: Write;
+  /** The places of a line that is printed; absent: tables are as wide as their content. */
+  width?: number;
 }
 
 export interface ReportRequest {
@@ -114,7 +116,7 @@ async function makeReport(
 
 /** `standby`: how far `db` is, if it is one. */
 async function readAndRender(
-  { db, standby, timeZone, region, write }: Reading,
+  { db, standby, timeZone, region, write, width }: Reading,
   { request, days, rendering: renderingOf }: Asked,
 ): Promise<ReportFacts> {
   const { report, asOf, currency: wished, accounts } = request;
@@ -125,7 +127,7 @@ async function readAndRender(
     const frozen = isFrozenWanted ? await findFrozen(trx, period, report) : null;
     const { columns } = frozen ?? report;
     const exponents = frozen?.exponents ?? currencyDigits;
-    const rendering = renderingOf({ report, columns, exponents, write });
+    const rendering = renderingOf({ report, columns, exponents, write, width });
     const take = rendering.rows;
     const read =
       frozen === null

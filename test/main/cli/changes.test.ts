@@ -158,7 +158,7 @@ describe("tallyhook changes consumers", () => {
     await createConsumer(db, "ready", "now");
     const { lines } = await run("consumers");
     expect(lines.find((line) => line.includes("receipts"))).toContain("2 hours");
-    expect(lines.find((line) => line.includes("ready"))).toMatch(/│ - +│/);
+    expect(lines.find((line) => line.includes("ready"))).toMatch(/ {2}- {2}/);
     const { lines: json } = await run("consumers", "list", "--json");
     expect(JSON.parse(json.join(""))).toMatchObject({
       consumers: [{ name: "receipts" }, { name: "ready", unread_since: null }],

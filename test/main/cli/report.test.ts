@@ -55,6 +55,14 @@ test("prints a table with what it stands on", async () => {
   expect(out).toMatch(/2025-05 .* jpy .* 500 /);
 });
 
+test("takes a month alone, after --month and after --from, and all of them where they agree", async () => {
+  const csv = (...args: string[]) => report("refunds", ...args, "--format", "csv");
+  const { out } = await csv("--from", "2025-06");
+  for (const args of [["2025-06"], ["--month", "2025-06"], ["2025-06", "--month", "2025-06", "--to", "2025-06-30"]]) {
+    expect(await csv(...args)).toMatchObject({ out, error: null });
+  }
+});
+
 test("prints one currency alone, whatever its case", async () => {
   const { out } = await report("month-end", ...may, "--currency", "JPY", "--json");
   const { rows } = JSON.parse(out) as {
@@ -71,6 +79,9 @@ test.each([
     ["month-end", "--from", "2025-02-30"],
     '--from "2025-02-30" is not a day. Use a day such as 2026-10-31, or a month such as 2026-10',
   ],
+  [["month-end", "2025-05", "--from", "2025-06"], "2025-05 and --from 2025-06 contradict each other"],
+  [["month-end", "2025-05", "--month", "2025-06"], "2025-05 and --month 2025-06 contradict each other"],
+  [["month-end", "--month", "2025-05", "--to", "2025-06"], "Use --from 2025-05 --to 2025-06."],
   [["month-end", "--to", "yesterday"], '--to "yesterday" is not a day'],
   [["month-end", "--from", "2026-13"], '--from "2026-13" is not a day'],
   [["month-end", "--to", "2026-13"], '--to "2026-13" is not a day'],

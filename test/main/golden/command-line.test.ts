@@ -482,7 +482,7 @@ async function seals(): Promise<Place[]> {
     .select<{ month: string; sha256: string }[]>(database.db.raw("to_char(month, 'YYYY-MM') as month, sha256"));
   return [
     ...closes.map(({ month, sha256 }): Place => [sha256, `seal of ${month}`.padEnd(64, ".")]),
-    [/(?<=│ exceptions +│ INCOMPLETE │ [1-9]\d* +│ )\w{64}/g, "rows with times".padEnd(64, ".")],
+    [/(?<=^exceptions +INCOMPLETE +[1-9]\d* +)\w{64}/gm, "rows with times".padEnd(64, ".")],
   ];
 }
 

@@ -128,7 +128,7 @@ function listText(rows: readonly EventRow[], counts: Readonly<Record<EventState,
   const totals = Object.entries(counts).map(([name, n]) => `${name} ${n}`);
   const shownStates = eventStates.filter((state) => rows.some((row) => row.state === state));
   const legend = rows.length === 0 ? "No event matches.\n" : stateLines(shownStates);
-  return `${tableText(columns, rows)}${legend}All events: ${totals.join(", ")}.\n`;
+  return `${tableText(columns, rows, ["deliveries"])}${legend}All events: ${totals.join(", ")}.\n`;
 }
 
 /** The meaning of each state, and the remedy. */

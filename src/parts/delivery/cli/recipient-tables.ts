@@ -32,7 +32,7 @@ export function recipientList(
     return [name, stateOf(words, row), countText(waiting), countText(dead), done, failed, behind, last];
   });
   const others = neverRan.map((name) => [name, "never ran", null, null, null, null, null, null]);
-  return [cellsText(head, [...ran, ...others]), ...rows.flatMap((row) => notesOn(words, row))].join("");
+  return [cellsText({ head, rows: [...ran, ...others] }), ...rows.flatMap((row) => notesOn(words, row))].join("");
 }
 
 /** A count that was not counted further than `mostCounted`. */

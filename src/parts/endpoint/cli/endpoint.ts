@@ -56,7 +56,9 @@ export function registerEndpoint(program: Command, context: CliContext): void {
   registerReading(list, context, {
     read: async (opened) => listOwnEndpoints(await openTools(opened)),
     text: ({ endpoints, problems }) =>
-      (endpoints.length === 0 ? "The account has no endpoint.\n" : tableText(columns, endpoints)) +
+      (endpoints.length === 0
+        ? "The account has no endpoint.\n"
+        : tableText(columns, endpoints, ["version", "rotation until"])) +
       problems.map(({ severity, says, remedy }) => `${severity}: ${withoutControls(says)}\n  → ${remedy}\n`).join(""),
     json: (found) => found,
   });

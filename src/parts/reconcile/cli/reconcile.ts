@@ -275,7 +275,7 @@ export function printResult(out: NodeJS.WriteStream, result: ReconcileResult): v
     ["slices", listed(slices)],
     ["coverage", coverage.complete ? "complete" : coverage.gaps.map(gapText)],
   ];
-  out.write(cellsText([], rows));
+  out.write(cellsText({ head: [], rows }));
   if (error !== null) out.write(pc.red(`${error}\n`));
   if (resumeAfter !== null) out.write(pc.red(`The service may be asked again at ${resumeAfter.toISOString()}.\n`));
   out.write(verdictText(result, complete));

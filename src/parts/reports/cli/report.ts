@@ -4,19 +4,23 @@ import { MailNotSent } from "../../../platform/mail.ts";
 import { counted } from "../../../platform/readable-text.ts";
 import { mailAddressList } from "../../../platform/setting-kinds.ts";
 import { readAccountMap } from "../base/account-map.ts";
+import { parseDays } from "../base/period.ts";
+import { monthField } from "../close/acts.ts";
 import { allReports, findReport } from "../catalogue/all.ts";
 import { renderAttachments, composeMail, mailFormats } from "../mail/compose-mail.ts";
 import { type Format, formats } from "../render/formats.ts";
 import { type ReportRequest, assertTakesAccounts, writeReport } from "../write-report.ts";
 import { mailerOf, messageIdSuffix } from "../report-mail.ts";
 import { reportsStandbyOf } from "../standby.ts";
-import { instant, oneOf } from "../../../app/people/fields.ts";
+import { type Field, instant, oneOf } from "../../../app/people/fields.ts";
 import { parserOf, withDatabase } from "../../../app/cli/command.ts";
 import type { CliContext } from "../../../app/cli/context.ts";
+import { screenWidth } from "../../../app/cli/screen.ts";
 import { tableText } from "../../../app/cli/table.ts";
 import { openOutput } from "./report-output.ts";
 
 interface ReportOptions {
+  month?: string;
   from?: string;
   to?: string;
   asOf?: Date;
@@ -33,8 +37,10 @@ export function registerReport(program: Command, context: CliContext): void {
     .command("report")
     .description('print, save or mail a finance report; "report list" explains each')
     .argument("[name]", "which report, or list for all of them", "list")
+    .argument("[month]", "the same as --from with this month, such as 2026-10", parserOf(monthOrDays))
     .option("--from <day>", "first day, such as 2026-10-01, or a month (default: this month)")
     .option("--to <day>", "last day, included (default: today, or the end of --from's month)")
+    .option("--month <month>", "the same as --from with a month", parserOf(monthOrDays))
     .option(
       "--as-of <time>",
       "from what the mirror held at that time, such as 2026-11-01T00:00:00Z (default: now)",
@@ -50,9 +56,44 @@ export function registerReport(program: Command, context: CliContext): void {
       "mail it to these addresses, separated by commas, instead of printing it (default format: html)",
       parseAddresses,
     )
-    .action((name: string, options: ReportOptions) =>
-      name === "list" ? list(context, options.json === true) : run(context, name, options),
+    .action((name: string, month: string | undefined, options: ReportOptions) =>
+      name === "list"
+        ? list(context, options.json === true)
+        : run(context, name, { ...options, ...firstDay({ ...options, alone: month }) }),
     );
+}
+
+const monthOrDays: Field<string> = {
+  ...monthField,
+  wanted: `${monthField.wanted}. Days are --from 2026-10-01 --to 2026-10-15, both included`,
+};
+
+/**
+ * `--from` in any of its spellings: a month may also stand alone, or follow `--month`. Throws `UsageError`, which names
+ * both, for two that differ, and for a `--to` that is not the month's end.
+ */
+function firstDay(given: { alone: string | undefined; month?: string; from?: string; to?: string }): { from?: string } {
+  const typed = (
+    [
+      ["", given.alone],
+      ["--month ", given.month],
+      ["--from ", given.from],
+    ] as const
+  ).flatMap(([option, value]) => (value === undefined ? [] : [{ value, text: option + value }]));
+  const [first, ...others] = typed;
+  if (first === undefined) return {};
+  const other = others.find(({ value }) => value !== first.value);
+  if (other !== undefined) {
+    throw new UsageError(`${first.text} and ${other.text} contradict each other. Give one of them.`);
+  }
+  const month = given.alone ?? given.month;
+  const { to } = given;
+  if (month !== undefined && to !== undefined && to !== month && to !== parseDays({ to: month }, month).to) {
+    throw new UsageError(
+      `${first.text} and --to ${to} contradict each other: a month ends with its last day. Use --from ${month} --to ${to}.`,
+    );
+  }
+  return { from: first.value };
 }
 
 function list({ stdout }: CliContext, json: boolean): void {
@@ -82,9 +123,10 @@ async function run(context: CliContext, name: string, options: ReportOptions): P
     const standby = reportsStandbyOf(runtime);
     const output = await openOutput(context.stdout, out);
     const { timeZone, networkRegion: region } = runtime.config;
+    const printed = out === undefined ? { width: screenWidth() } : {};
     try {
       const about = await writeReport(
-        { db, standby, clock: runtime.serviceClock, timeZone, region, write: output.write },
+        { db, standby, clock: runtime.serviceClock, timeZone, region, write: output.write, ...printed },
         { ...asked, format: format ?? "table" },
       );
       await output.keep(format === "csv" ? about : null, context.stderr);

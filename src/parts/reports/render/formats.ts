@@ -5,7 +5,7 @@ import { renderBeancount, renderLedger } from "./text-ledger.ts";
 import { renderXlsx } from "./xlsx.ts";
 import { stringify } from "csv-stringify/sync";
 import { counted, withoutControls, withoutFormula } from "../../../platform/readable-text.ts";
-import Table from "cli-table3";
+import { cellsText } from "../../../app/cli/table.ts";
 import { factLines } from "../base/report-facts.ts";
 
 const everyReports = ["table", "csv", "xlsx", "json", "html"] as const;
@@ -99,7 +99,7 @@ const toJson = (cell: Cell, kind: Column["kind"]): string | number | null =>
 const shownRows = 500;
 
 /** Renders for a terminal: the facts about the report, its first rows, and the sums of all rows. */
-function renderTable({ columns, exponents, write }: RenderingInput): Rendering {
+function renderTable({ columns, exponents, write, width = Infinity }: RenderingInput): Rendering {
   const shown: Row[] = [];
   const totals = createTotals(columns);
   return {
@@ -108,25 +108,19 @@ function renderTable({ columns, exponents, write }: RenderingInput): Rendering {
       shown.push(...rows.slice(0, shownRows - shown.length));
     },
     async end(about) {
-      const width = 10;
-      const head = factLines(about).map(([label, value]) => `${label.padEnd(width)} ${withoutControls(value)}\n`);
-      const table = new Table({
-        head: columns.map(({ name }) => name.replaceAll("_", " ")),
-        colAligns: columns.map(({ kind }) =>
-          ["money", "count", "percent", "number"].includes(kind) ? "right" : "left",
-        ),
-        style: { head: [], border: [], compact: true },
-      });
-      const print = (row: Row) => readable(columns, row, exponents).map((cell: Cell) => withoutControls(cell ?? ""));
-      for (const row of shown) table.push(print(row));
-      for (const { cells } of totals.rows()) {
+      const facts = factLines(about).map(([label, value]) => `${label.padEnd(10)} ${withoutControls(value)}\n`);
+      const print = (row: Row) => readable(columns, row, exponents).map((cell: Cell) => cell ?? "");
+      const sums = totals.rows().map(({ cells }) => {
         const [, ...rest] = print(cells);
-        table.push([columns[0]?.name === "currency" ? `sum ${cells[0] ?? ""}` : "sum", ...rest]);
-      }
+        return [columns[0]?.name === "currency" ? `sum ${cells[0] ?? ""}` : "sum", ...rest];
+      });
+      const head = columns.map(({ name }) => name.replaceAll("_", " "));
+      const numeric = columns.map(({ kind }) => ["money", "count", "percent", "number"].includes(kind));
+      const table = cellsText({ head, rows: [...shown.map(print), ...sums], numeric }, width);
       const left = about.rows - shown.length;
       const more =
         left > 0 ? `${counted(left, "more row is", "more rows are")} not shown: --format csv has every row.\n` : "";
-      await write(`${head.join("")}${table.toString()}\n${more}`);
+      await write(`${facts.join("")}${table}${more}`);
     },
   };
 }

@@ -11,6 +11,8 @@ export interface RenderingInput {
   columns: readonly Column[];
   exponents: Exponents;
   write: Write;
+  /** The places of a line that is printed; absent: a table is as wide as its content. */
+  width?: number | undefined;
 }
 
 /** Takes the rows as they come, then the facts about them: one pass over any number of rows. */

@@ -79,7 +79,9 @@ function print({ stdout }: CliContext, result: DemoResult): void {
     return [after.resource, after.atService, after.inMirror, before === undefined ? "" : wrong(before), wrong(after)];
   });
   const { summary } = result;
-  stdout.write(cellsText(["", "at the service", "in the mirror", "wrong before healing", "wrong after"], rows));
+  stdout.write(
+    cellsText({ head: ["", "at the service", "in the mirror", "wrong before healing", "wrong after"], rows }),
+  );
   stdout.write(
     `${counted(summary.delivered, "webhook")} arrived: ${summary.accepted} new, ` +
       `${counted(summary.duplicate, "duplicate")}, ${summary.rejected} refused (corrupted). ${summary.applied} ` +
