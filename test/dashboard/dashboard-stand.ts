@@ -37,6 +37,9 @@ export interface DashboardStand extends RunningDashboard {
 interface StandOptions {
   /** The service that pages ask; default: a sandbox that is not there. */
   service?: { baseUrl: string; apiKey: string };
+  /** The service's clock, in milliseconds ahead of the dashboard's. */
+  serviceAheadMs?: number;
+  banner?: string | null;
   /** More of the environment. */
   settings?: Readonly<Record<string, string>>;
   publicUrl?: string | null;
@@ -48,7 +51,16 @@ interface StandOptions {
 /** The real dashboard on a free port. */
 export async function openDashboard(
   { db, environment }: Pick<TestDatabase, "db" | "environment">,
-  { publicUrl = null, proxies = 0, oidc = null, proxySignIn = null, service, settings = {} }: StandOptions = {},
+  {
+    publicUrl = null,
+    proxies = 0,
+    oidc = null,
+    proxySignIn = null,
+    service,
+    settings = {},
+    serviceAheadMs = 0,
+    banner = null,
+  }: StandOptions = {},
 ): Promise<DashboardStand> {
   const clock = setClock(new Date("2026-11-22T12:00:00Z"));
   const log = createLog({ level: "silent", name: "test" });
@@ -58,7 +70,8 @@ export async function openDashboard(
   };
   const own = createSignIn({ db, clock, encryption: async () => testEncryption });
   const groups = await pageGroups(runtime, { own, oidc }, service);
-  const dashboard = await startDashboard({ db, clock, serviceClock: clock, timeZone: "UTC", log }, groups, {
+  const serviceClock: Clock = { now: () => new Date(clock.now().getTime() + serviceAheadMs) };
+  const dashboard = await startDashboard({ db, clock, serviceClock, timeZone: "UTC", log }, groups, {
     listen: {
       host: "127.0.0.1",
       port: 0,
@@ -68,7 +81,7 @@ export async function openDashboard(
     publicUrl,
     proxies,
     proxySignIn,
-    banner: null,
+    banner,
   });
   return {
     ...dashboard,

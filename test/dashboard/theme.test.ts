@@ -47,3 +47,19 @@ test.each(["blue", "", '"><script>'])("%j is no choice, and as a cookie it chang
   const head = await headOf(`${cookie}; tallyhook-theme=${encodeURIComponent(theme)}`);
   expect(head).toMatch(/<html lang="en"\s*>/);
 });
+
+test.each([
+  { serviceAheadMs: 0, says: "This is the sandbox." },
+  { serviceAheadMs: 4 * 86_400_000, says: "This is the sandbox. Its clock says 2026-11-26 12:00 UTC, 4 days ahead of" },
+  { serviceAheadMs: -3_600_000, says: "This is the sandbox. Its clock says 2026-11-22 11:00 UTC, 1 hour behind" },
+])("a sandbox's clock that was moved is named beside ours: $serviceAheadMs ms", async ({ serviceAheadMs, says }) => {
+  const moved = await openDashboard(database, { serviceAheadMs, banner: "This is the sandbox." });
+  try {
+    const page = await (await send(`${moved.url}/me`, { cookie })).text();
+    const [, banner = ""] = /<aside class="banner"[^>]*>([^<]*)</.exec(page) ?? [];
+    expect(banner.trim().startsWith(says)).toBe(true);
+    expect(banner.includes("clock")).toBe(serviceAheadMs !== 0);
+  } finally {
+    await moved.close();
+  }
+});

@@ -16,6 +16,7 @@ export interface Shell {
   assets: { style: string; script: string };
   /** Null: connected to a real service. */
   banner: string | null;
+  now: Date;
   /** The pages in the order in which they are named at the side of each. */
   places: readonly Place[];
   /** What is open at them. */
@@ -28,7 +29,7 @@ export interface Shell {
 
 /** A whole page. Works without script. */
 export function renderPage(shell: Shell): string {
-  const { title, body, visitor, theme, notice, command, assets, banner } = shell;
+  const { title, body, visitor, theme, notice, command, assets, banner, now } = shell;
   return html`<!doctype html>
     <html lang="en" ${theme !== "system" && html`class="${theme}"`}>
       <head>
@@ -40,7 +41,7 @@ export function renderPage(shell: Shell): string {
         <link rel="stylesheet" href="${assets.style}" />
         <script src="${assets.script}" defer></script>
       </head>
-      <body class="${visitor === null ? "signed-out" : "signed-in"}">
+      <body class="${visitor === null ? "signed-out" : "signed-in"}" data-now="${now.toISOString()}">
         <a class="skip" href="#content">Skip to the content</a>
         ${visitor !== null && html`${renderHead(shell, visitor)}${renderSide(shell, visitor)}`}
         <div class="page">

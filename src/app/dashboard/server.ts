@@ -13,6 +13,8 @@ import { errorCode, isOutage, withRoleAdvice } from "../../platform/postgres/err
 import { isRetryableConflict } from "../../platform/postgres/transactions.ts";
 import { type Assets, readAssets } from "./assets.ts";
 import { browserRules, refuseForeign, refuseOtherNames, refuseTooMany, refuseUnsent } from "./browser-rules.ts";
+import { durationText } from "../../platform/readable-text.ts";
+import { timeText } from "./elements/values.ts";
 import { type Cookies, createCookies } from "./cookies.ts";
 import { renderPage } from "./layout.ts";
 import { type CountReader, createOpenCounts } from "./open-counts.ts";
@@ -101,6 +103,7 @@ interface AppOptions extends DashboardOptions {
 }
 
 interface AppContext extends AppOptions {
+  deps: PageDeps;
   places: readonly Place[];
   search: Search | null;
 }
@@ -118,6 +121,7 @@ interface State {
 function createApp(deps: PageDeps, groups: readonly PageGroup[], given: AppOptions): Koa {
   const options: AppContext = {
     ...given,
+    deps,
     places: groups.flatMap(({ place }) => (place === null ? [] : [place])),
     search: groups.find(({ search }) => search !== undefined)?.search ?? null,
   };
@@ -344,7 +348,7 @@ function explain(error: unknown, { isChange }: { isChange: boolean }): { status:
 }
 
 async function send(ctx: Context, answer: PageAnswer, options: AppContext): Promise<void> {
-  const { assets, banner, places, search } = options;
+  const { assets, deps, places, search } = options;
   const { visitor = null, cookies } = ctx.state as Partial<State>;
   switch (answer.kind) {
     case "redirect":
@@ -383,7 +387,8 @@ async function send(ctx: Context, answer: PageAnswer, options: AppContext): Prom
         notice,
         command: answer.command ?? null,
         assets,
-        banner,
+        banner: bannerText(options.banner, deps),
+        now: deps.clock.now(),
         places,
         counts: await options.counts.counts(visitor),
         search,
@@ -391,6 +396,18 @@ async function send(ctx: Context, answer: PageAnswer, options: AppContext): Prom
       });
     }
   }
+}
+
+/** A smaller difference is none that a person would notice. */
+const noticedMs = 60_000;
+
+/** Where the service's clock was moved, as only a sandbox's can be, both clocks are named. */
+function bannerText(banner: string | null, { clock, serviceClock, timeZone }: PageDeps): string | null {
+  const at = serviceClock.now();
+  const aheadMs = at.getTime() - clock.now().getTime();
+  if (banner === null || Math.abs(aheadMs) < noticedMs) return banner;
+  const distance = `${durationText(Math.abs(aheadMs))} ${aheadMs > 0 ? "ahead of" : "behind"} this machine's`;
+  return `${banner} Its clock says ${timeText(at, timeZone)}, ${distance}.`;
 }
 
 const themeOf = (cookies: Cookies, ctx: Context): Theme =>

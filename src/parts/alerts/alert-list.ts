@@ -37,7 +37,7 @@ export const alertList = list({
       flags: "--object <id>",
       says: "only about this order, subscription, transaction or customer",
       label: "Object",
-      unset: "ord_…",
+      unset: "503dbd2b-a762-…",
     },
     before,
   },

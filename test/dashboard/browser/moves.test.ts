@@ -53,6 +53,18 @@ describe.skipIf(!chromiumAvailable)("keys", () => {
     expect(await watched.page.locator("dialog").count()).toBe(0);
   });
 
+  test("a time in a list is said as its distance by the server's clock, with the exact one in its title", async () => {
+    await watched.go("/events");
+    const times = await watched.page.evaluate<[string, string][]>(
+      "Array.from(document.querySelectorAll('main time.ago'), (each) => [each.textContent, each.title])",
+    );
+    expect(times.length).toBeGreaterThan(20);
+    for (const [text, title] of times) {
+      expect(text).toMatch(/^(in )?\d+ (s|min|hours?|days?)( ago)?$/);
+      expect(title).toMatch(/^\d{4}-\d\d-\d\d \d\d:\d\d UTC$/);
+    }
+  });
+
   test("g and the letter of a page lead there, alone and not with Ctrl", async () => {
     await watched.go("/events");
     await press("g");

@@ -14,6 +14,34 @@ document.addEventListener("click", (event) => {
   );
 });
 
+// Times as distances, by the server's clock, told anew every few seconds; the exact time is in the title. What lies
+// further away than a month stays a date.
+const tellAges = (() => {
+  const aheadMs = Date.parse(document.body.dataset.now ?? "") - Date.now();
+  if (Number.isNaN(aheadMs)) return () => {};
+  const units = [
+    [86_400, "day"],
+    [3_600, "hour"],
+    [60, "min"],
+    [1, "s"],
+  ];
+  const distance = (seconds) => {
+    const [length, unit] = units.find(([each]) => seconds >= 2 * each) ?? [1, "s"];
+    const n = Math.floor(seconds / length);
+    return `${n} ${unit}${length >= 3_600 && n !== 1 ? "s" : ""}`;
+  };
+  const tell = () => {
+    for (const time of document.querySelectorAll("time.ago")) {
+      const seconds = (Date.now() + aheadMs - Date.parse(time.dateTime)) / 1_000;
+      const isNear = Math.abs(seconds) < 30 * 86_400;
+      const text = !isNear ? time.title : seconds >= 0 ? `${distance(seconds)} ago` : `in ${distance(-seconds)}`;
+      if (time.textContent !== text) time.textContent = text;
+    }
+  };
+  setInterval(tell, 5_000);
+  return tell;
+})();
+
 // A part of a page that keeps itself up to date: parts/live.ts. One question at a time, 3 s after the last answer, and
 // none while the page is hidden, something in the part is chosen, or nobody has touched the page for half an hour.
 (() => {
@@ -26,6 +54,7 @@ document.addEventListener("click", (event) => {
   let isPaused = false;
   let touchedAt = performance.now();
   let fresh = 0;
+  let shown = part.innerHTML;
 
   const say = (text) => {
     if (said.textContent !== text) said.textContent = text;
@@ -50,7 +79,11 @@ document.addEventListener("click", (event) => {
       return link !== null && !known.has(link.href);
     });
     for (const row of rows) row.classList.add("fresh");
-    if (part.innerHTML !== next.innerHTML) part.replaceChildren(...next.childNodes);
+    if (shown !== next.innerHTML) {
+      shown = next.innerHTML;
+      part.replaceChildren(...next.childNodes);
+      tellAges();
+    }
     fresh += rows.length;
     say(fresh === 0 ? "Up to date. New rows come by themselves." : `${fresh} new since you opened the page.`);
   }
@@ -179,3 +212,6 @@ document.addEventListener("click", (event) => {
     if (isGoing ? openPage(key) : Object.hasOwn(moves, key) && moves[key]()) event.preventDefault();
   });
 })();
+
+// Last, so that the part above compares what the server sent.
+tellAges();

@@ -10,6 +10,12 @@ export function time(at: Date, timeZone: string): Html {
   return html`<time datetime="${at.toISOString()}" title="${at.toISOString()}">${timeText(at, timeZone)}</time>`;
 }
 
+/** A time by our own clocks, long ago or near: with script its distance, such as `14 s ago`, which stays right. */
+export function ago(at: Date, timeZone: string): Html {
+  const exact = timeText(at, timeZone);
+  return html`<time class="ago" datetime="${at.toISOString()}" title="${exact}">${exact}</time>`;
+}
+
 /** Formats as in `2026-11-22 03:41 UTC`. */
 export function timeText(at: Date, timeZone: string): string {
   let format = formats.get(timeZone);

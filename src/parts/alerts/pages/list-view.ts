@@ -2,7 +2,7 @@ import { tallyhook } from "../../../platform/command-line.ts";
 import type { AlertRow, UnresolvedCount } from "../store.ts";
 import { type Html, html } from "../../../platform/html.ts";
 import { counted } from "../../../platform/readable-text.ts";
-import { money, outside, severityState, time } from "../../../app/dashboard/elements/values.ts";
+import { money, outside, severityState, ago } from "../../../app/dashboard/elements/values.ts";
 import { type TableColumn, table } from "../../../app/dashboard/elements/table.ts";
 import { type Sight, alertState, alertTabs, objectLinks, titleOf } from "./alert-words.ts";
 
@@ -15,7 +15,7 @@ interface AlertsTable {
 export function renderAlerts(rows: readonly AlertRow[], { isFiltered, sight, timeZone }: AlertsTable): Html {
   const columns: TableColumn<AlertRow>[] = [
     { name: "Number", kind: "number", cell: ({ id }) => html`<a href="/alerts/${id}">${id}</a>` },
-    { name: "Raised", kind: "moment", cell: ({ opened_at: at }) => time(at, timeZone) },
+    { name: "Raised", kind: "moment", cell: ({ opened_at: at }) => ago(at, timeZone) },
     { name: "Severity", cell: ({ severity }) => severityState(severity) },
     { name: "State", cell: (alert) => alertState(alert, timeZone) },
     ...(sight.texts

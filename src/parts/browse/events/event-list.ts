@@ -60,7 +60,7 @@ export const eventList: Filtered<EventFilters> = {
       flags: "--resource <id>",
       says: "only about the object with this id",
       label: "Object",
-      unset: "ord_…",
+      unset: "503dbd2b-a762-…",
     },
     id: {
       is: optional(reference),

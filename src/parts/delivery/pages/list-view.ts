@@ -4,7 +4,7 @@ import type { HandlerHealth, DownHost } from "../../../app/answers.ts";
 import { type HandlerRow, mostCounted } from "../dispatch/manage-handlers.ts";
 import { type Html, html } from "../../../platform/html.ts";
 import { durationText, someOf } from "../../../platform/readable-text.ts";
-import { outside, time } from "../../../app/dashboard/elements/values.ts";
+import { outside, time, ago } from "../../../app/dashboard/elements/values.ts";
 import { table } from "../../../app/dashboard/elements/table.ts";
 import { type RecipientWords, countText, recipientPath, recipientState } from "./recipient-words.ts";
 
@@ -41,7 +41,7 @@ export function renderHandlers({ recipients, down, readsTexts, now, timeZone }: 
       { name: "Failed attempts", kind: "number", cell: ({ row }) => row.failed },
       {
         name: "Last done",
-        cell: ({ row: { last_done_at: at } }) => (at === null ? "never" : time(at, timeZone)),
+        cell: ({ row: { last_done_at: at } }) => (at === null ? "never" : ago(at, timeZone)),
       },
     ],
     recipients,

@@ -3,7 +3,7 @@ import { listRuns } from "../runs/list-runs.ts";
 import { orderTakers } from "../runs/run-orders.ts";
 import { type OpenFindings, sumOpenFindings } from "../findings/search-findings.ts";
 import type { PageGroup, SummaryCard } from "../../../app/dashboard/page-group.ts";
-import { time } from "../../../app/dashboard/elements/values.ts";
+import { ago } from "../../../app/dashboard/elements/values.ts";
 import type { PageDeps } from "../../../app/dashboard/route.ts";
 import { coverageRoutes, readTrust } from "./coverage-routes.ts";
 import { findingRoutes } from "./finding-routes.ts";
@@ -90,9 +90,9 @@ async function readSummary({ db, clock, timeZone }: PageDeps, nextRun: NextRun):
     facts: [
       {
         name: "Last run",
-        value: last === undefined ? "none yet" : [last.state, ", ", time(last.startedAt, timeZone)],
+        value: last === undefined ? "none yet" : [last.state, ", ", ago(last.startedAt, timeZone)],
       },
-      { name: "Next run", value: time(nextRun(clock.now()), timeZone) },
+      { name: "Next run", value: ago(nextRun(clock.now()), timeZone) },
       { name: "Workers", value: takers.alive === 0 ? "none" : takers.alive },
     ],
     reasons,

@@ -13,7 +13,7 @@ import { oneOf, optional } from "../../../app/people/fields.ts";
 import { type Problems, filterForm } from "../../../app/dashboard/elements/filter-form.ts";
 import { decidedOn } from "../../../app/dashboard/elements/decided-on.ts";
 import { type PageOf, pager } from "../../../app/dashboard/elements/paging.ts";
-import { state, time, timeText } from "../../../app/dashboard/elements/values.ts";
+import { state, time, timeText, ago } from "../../../app/dashboard/elements/values.ts";
 import { table } from "../../../app/dashboard/elements/table.ts";
 import { runLink } from "./frame.ts";
 import { kindMeanings, listName, runTones } from "./words.ts";
@@ -57,7 +57,7 @@ const renderList = (runs: PageOf<RunRow>, { query, timeZone, now }: Pick<RunsPag
   html`${table<RunRow>(
     [
       { name: "Run", cell: ({ id }) => runLink(id) },
-      { name: "Began", cell: ({ startedAt }) => time(startedAt, timeZone) },
+      { name: "Began", cell: ({ startedAt }) => ago(startedAt, timeZone) },
       { name: "Kind", cell: kindText },
       { name: "State", cell: (run) => state(run.state, runTones[run.state]) },
       { name: "Took", kind: "number", cell: (run) => tookText(run, now) },
@@ -96,7 +96,7 @@ function renderOrdering(
     <h2>Next</h2>
     <dl class="facts">
       <dt>Scheduled</dt>
-      <dd>at ${time(nextRunAt, timeZone)}</dd>
+      <dd>${ago(nextRunAt, timeZone)}</dd>
       <dt>Running</dt>
       <dd>
         ${holder === null ? "no run" : html`process ${holder.pid} on ${withoutControls(holder.host)}, since ${time(holder.since, timeZone)}`}
@@ -122,7 +122,7 @@ const workersText = ({ alive, lastSeenAt }: OrderTakers, timeZone: string): Html
   alive > 0
     ? html`${counted(alive, "worker runs", "workers run")}`
     : html`<strong>no worker runs</strong
-        >${lastSeenAt !== null && html`; the last one was seen at ${time(lastSeenAt, timeZone)}`}. Start one:
+        >${lastSeenAt !== null && html`; the last one was seen ${ago(lastSeenAt, timeZone)}`}. Start one:
         <code>${tallyhook("worker")}</code>`;
 
 function renderOpen(

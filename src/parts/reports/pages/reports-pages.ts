@@ -3,7 +3,7 @@ import { nextMonth, readMonthState } from "../close/month-state.ts";
 import { readCloses } from "../close/verify.ts";
 import type { PageGroup, SummaryCard } from "../../../app/dashboard/page-group.ts";
 import type { PageDeps } from "../../../app/dashboard/route.ts";
-import { time } from "../../../app/dashboard/elements/values.ts";
+import { ago } from "../../../app/dashboard/elements/values.ts";
 import { closeRoutes, headlineOf } from "./close-routes.ts";
 import { monthAddress, monthName } from "./close-view.ts";
 import type { ReportDesk } from "./report-desk.ts";
@@ -54,7 +54,7 @@ async function readSummary({ db, timeZone, clock }: PageDeps): Promise<SummaryCa
         ? []
         : [
             { name: "Prepared by", value: preparation.preparedBy.name },
-            { name: "Prepared", value: time(preparation.preparedAt, timeZone) },
+            { name: "Prepared", value: ago(preparation.preparedAt, timeZone) },
           ]),
       {
         name: "Closed until",

@@ -4,7 +4,7 @@ import { type Permission, type Role, permissions, roles } from "../../../people/
 import type { ListedSession, SessionOfAccount, SignInMethod } from "../../../people/sessions.ts";
 import { type Html, html } from "../../../../platform/html.ts";
 import { decidedOn } from "../../elements/decided-on.ts";
-import { state, time } from "../../elements/values.ts";
+import { state, time, ago } from "../../elements/values.ts";
 import { type TableColumn, table } from "../../elements/table.ts";
 import type { Visitor } from "../../route.ts";
 import { tabs } from "./sections.ts";
@@ -149,8 +149,8 @@ export function renderSessions({ sessions, mostSessions, visitor, timeZone }: Se
 
 function sessionColumns<Row extends ListedSession>(timeZone: string, end: (row: Row) => Html): TableColumn<Row>[] {
   return [
-    { name: "Began", cell: ({ beganAt }) => time(beganAt, timeZone) },
-    { name: "Last used", cell: ({ lastSeenAt }) => time(lastSeenAt, timeZone) },
+    { name: "Began", cell: ({ beganAt }) => ago(beganAt, timeZone) },
+    { name: "Last used", cell: ({ lastSeenAt }) => ago(lastSeenAt, timeZone) },
     {
       name: "From",
       cell: ({ address, userAgent }) => html`${address}<br /><span class="hint">${userAgent}</span>`,

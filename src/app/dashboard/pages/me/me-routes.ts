@@ -8,7 +8,7 @@ import type { PageGroup } from "../../page-group.ts";
 import { PageError, type Route, type Theme, type Visitor, themes } from "../../route.ts";
 import { permissions } from "../../../people/permissions.ts";
 import { type Html, html } from "../../../../platform/html.ts";
-import { time } from "../../elements/values.ts";
+import { ago } from "../../elements/values.ts";
 
 const routes: readonly Route[] = [
   {
@@ -161,8 +161,8 @@ function renderAccount({ visitor, sessions, theme, timeZone }: AccountPage): Htm
 
 const renderSession = (session: ListedSession, own: string, timeZone: string): Html =>
   html`<tr>
-    <td>${time(session.beganAt, timeZone)}</td>
-    <td>${time(session.lastSeenAt, timeZone)}</td>
+    <td>${ago(session.beganAt, timeZone)}</td>
+    <td>${ago(session.lastSeenAt, timeZone)}</td>
     <td>${session.address}<br /><span class="hint">${session.userAgent}</span></td>
     <td>${methods[session.method]}</td>
     <td>

@@ -4,7 +4,7 @@ import { tallyhook } from "../../../../platform/command-line.ts";
 import { type Html, html } from "../../../../platform/html.ts";
 import { durationText } from "../../../../platform/readable-text.ts";
 import { type Problems, filterForm } from "../../../../app/dashboard/elements/filter-form.ts";
-import { shortId, time, type Tone, outside, state } from "../../../../app/dashboard/elements/values.ts";
+import { shortId, time, type Tone, outside, state, ago } from "../../../../app/dashboard/elements/values.ts";
 import { live } from "../../../../app/dashboard/elements/live.ts";
 import { type PageOf, pager, withQuery } from "../../../../app/dashboard/elements/paging.ts";
 import { type TableColumn, table } from "../../../../app/dashboard/elements/table.ts";
@@ -74,7 +74,7 @@ const choice: TableColumn<EventRow> = {
 
 const columns = (rows: readonly EventRow[], query: URLSearchParams, timeZone: string): TableColumn<EventRow>[] => [
   { name: "Number", kind: "number", cell: ({ seq }) => html`<a href="/events/${seq}">${seq}</a>` },
-  { name: "Received", cell: ({ received_at: at }) => time(at, timeZone) },
+  { name: "Received", cell: ({ received_at: at }) => ago(at, timeZone) },
   { name: "Type", cell: ({ type }) => (type === null ? "unreadable" : outside(type, 80)) },
   { name: "State", cell: (event) => state(event.state, stateTones[event.state]) },
   { name: "Object", kind: "id", cell: (event) => objectFilter(event, query) },
