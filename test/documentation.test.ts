@@ -3,7 +3,7 @@ import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { Command, type Option } from "commander";
 import { beforeAll, describe, expect, test } from "vitest";
-import { registerCommands } from "../src/main/commands.ts";
+import { commandModules, registerModules } from "../src/main/commands.ts";
 import { createContext } from "../src/app/cli/context.ts";
 import { exitCodes } from "../src/platform/errors.ts";
 import { codeBlocks, pages } from "./docs/code-blocks.ts";
@@ -32,7 +32,7 @@ const optionsOf = ({ options, parent }: Command): readonly Option[] => [...optio
 
 describe("commands", () => {
   const program = new Command("tallyhook");
-  beforeAll(() => registerCommands(program, createContext("1.2.3", allParts), []));
+  beforeAll(() => registerModules(program, createContext("1.2.3", allParts), commandModules));
 
   const find = (words: readonly string[]): { command: Command; rest: readonly string[] } => {
     let [command, rest]: [Command, readonly string[]] = [program, words];

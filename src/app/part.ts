@@ -11,8 +11,8 @@ export interface Part extends WorkingPart {
 }
 
 export interface CommandModule {
-  /** The first words of its commands. */
-  readonly names: readonly string[];
-  /** Loaded when one of them is called, or help lists all. */
+  /** What help lists, without its code: each command as it is called, `close [options] <month>`, and what it does. */
+  readonly lists: Readonly<Record<string, string>>;
+  /** Called when a command line begins with one of them. */
   load(): Promise<(program: Command, context: CliContext) => void>;
 }

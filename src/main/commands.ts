@@ -5,44 +5,129 @@ import { allParts } from "./parts.ts";
 
 /** Those of the processes and of the program as a whole. */
 const own: readonly CommandModule[] = [
-  { names: ["start"], load: async () => (await import("./cli/start.ts")).registerStart },
-  { names: ["receiver"], load: async () => (await import("./cli/receiver.ts")).registerReceiver },
-  { names: ["worker"], load: async () => (await import("./cli/worker.ts")).registerWorker },
-  { names: ["dashboard"], load: async () => (await import("./cli/dashboard.ts")).registerPages },
-  { names: ["migrate"], load: async () => (await import("./cli/migrate.ts")).registerMigrate },
-  { names: ["roles"], load: async () => (await import("./cli/roles/roles.ts")).registerRoles },
-  { names: ["upgrade"], load: async () => (await import("./cli/upgrade/upgrade.ts")).registerUpgrade },
-  { names: ["backup"], load: async () => (await import("./cli/backup/backup.ts")).registerBackup },
-  { names: ["restore", "restored"], load: async () => (await import("./cli/backup/restore.ts")).registerRestore },
-  { names: ["doctor"], load: async () => (await import("./cli/doctor/doctor.ts")).registerDoctor },
-  { names: ["settings"], load: async () => (await import("./cli/settings.ts")).registerSettings },
-  { names: ["metrics"], load: async () => (await import("./cli/metrics.ts")).registerMetrics },
-  { names: ["secrets"], load: async () => (await import("./cli/secrets.ts")).registerSecrets },
-  { names: ["signature"], load: async () => (await import("./cli/signature.ts")).registerSignatureExplain },
-  { names: ["users"], load: async () => (await import("./cli/users.ts")).registerUsers },
-  { names: ["audit"], load: async () => (await import("./cli/audit.ts")).registerAudit },
-  { names: ["customers"], load: async () => (await import("./cli/customers.ts")).registerCustomers },
+  {
+    lists: {
+      "start [options]": "run everything in one process, on embedded defaults where nothing is set, until Ctrl-C",
+    },
+    load: async () => (await import("./cli/start.ts")).registerStart,
+  },
+  {
+    lists: { receiver: "verify webhooks and store them in the inbox, until a signal" },
+    load: async () => (await import("./cli/receiver.ts")).registerReceiver,
+  },
+  {
+    lists: { worker: "apply stored events, run the schedules and send alerts, until a signal" },
+    load: async () => (await import("./cli/worker.ts")).registerWorker,
+  },
+  {
+    lists: { "dashboard [options]": "serve the web pages: what happens, what is wrong, what to do; until a signal" },
+    load: async () => (await import("./cli/dashboard.ts")).registerPages,
+  },
+  {
+    lists: { "migrate [options]": "bring the schema of the database up to date, and that of the job queue in it" },
+    load: async () => (await import("./cli/migrate.ts")).registerMigrate,
+  },
+  {
+    lists: { "roles [options]": "print the SQL that gives each process a database role of its own; needs no database" },
+    load: async () => (await import("./cli/roles/roles.ts")).registerRoles,
+  },
+  {
+    lists: {
+      "upgrade [options]": "say what migrate would do to the database, or rehearse it on a copy; changes nothing",
+    },
+    load: async () => (await import("./cli/upgrade/upgrade.ts")).registerUpgrade,
+  },
+  {
+    lists: {
+      "backup [options] <directory>":
+        "write everything that cannot be rebuilt, as of now, into a new folder, and verify it",
+    },
+    load: async () => (await import("./cli/backup/backup.ts")).registerBackup,
+  },
+  {
+    lists: {
+      "restore [options] <backup>": "fill an empty database from a backup, so that nothing is sent or done twice",
+      "restored [options]": "the same for a database that was restored by other means, such as a snapshot",
+    },
+    load: async () => (await import("./cli/backup/restore.ts")).registerRestore,
+  },
+  {
+    lists: {
+      "doctor [options]":
+        "check configuration, database, queue, receivers, workers, secrets, proof, service, " +
+        "clock, endpoint, alert channels and destinations of forwarding, and say what to do; exit " +
+        "2 if a check failed",
+    },
+    load: async () => (await import("./cli/doctor/doctor.ts")).registerDoctor,
+  },
+  {
+    lists: {
+      "settings [options]": "every setting: what it is for, its value here, and where that comes from; no secret",
+    },
+    load: async () => (await import("./cli/settings.ts")).registerSettings,
+  },
+  {
+    lists: { "metrics [options]": "every metric that processes serve: what it counts, its labels, its alerts" },
+    load: async () => (await import("./cli/metrics.ts")).registerMetrics,
+  },
+  {
+    lists: { secrets: "signing secrets; running receivers follow a change within 5 s" },
+    load: async () => (await import("./cli/secrets.ts")).registerSecrets,
+  },
+  {
+    lists: { signature: "why a webhook does or does not verify" },
+    load: async () => (await import("./cli/signature.ts")).registerSignatureExplain,
+  },
+  {
+    lists: { users: "the people who may sign in to the dashboard" },
+    load: async () => (await import("./cli/users.ts")).registerUsers,
+  },
+  {
+    lists: { audit: "what people did, on the dashboard and by commands that change something" },
+    load: async () => (await import("./cli/audit.ts")).registerAudit,
+  },
+  {
+    lists: { customers: "the people in the mirror" },
+    load: async () => (await import("./cli/customers.ts")).registerCustomers,
+  },
 ];
 
 /** In the order in which help lists them. */
 export const commandModules: readonly CommandModule[] = [...own, ...allParts.flatMap(({ commands = [] }) => commands)];
 
+/** The first words of the commands of a module. */
+export const calledBy = ({ lists }: CommandModule): string[] => Object.keys(lists).map(nameIn);
+
+const nameIn = (call: string): string => call.split(" ")[0] ?? "";
+
 /**
  * Registers the command that a command line begins with, so that a receiver does not load the code of the sandbox and
- * the reports; none for the version. Registers every command if the line names none, as for help.
+ * the reports; none for the version. A line that names none, as for help, gets the list of all of them, and no code.
  */
-export async function registerCommands(
-  program: Command,
-  context: CliContext,
-  [first = "", second = ""]: readonly string[],
-): Promise<void> {
+export async function registerCommands(program: Command, context: CliContext, argv: readonly string[]): Promise<void> {
+  const [first = "", second = ""] = argv.filter((word) => word !== "--");
   if (first === "--version" || first === "-V") return;
   const name = first === "help" ? second : first;
-  const named = commandModules.filter(({ names }) => names.includes(name));
-  const wanted = named.length > 0 ? named : commandModules;
-  for (const register of await Promise.all(wanted.map(({ load }) => load()))) {
-    register(program, context);
+  const module = commandModules.find((each) => calledBy(each).includes(name));
+  if (module === undefined) {
+    for (const { lists } of commandModules) {
+      for (const [call, does] of Object.entries(lists)) program.command(call).description(does);
+    }
+    return;
   }
+  await registerModules(program, context, [module]);
+}
+
+/** Registers the commands of these modules, whole. */
+export async function registerModules(
+  program: Command,
+  context: CliContext,
+  modules: readonly CommandModule[],
+): Promise<void> {
+  for (const register of await Promise.all(modules.map(({ load }) => load()))) register(program, context);
+  const listed = modules.flatMap(({ lists }) => Object.entries(lists));
+  const does = new Map(listed.map(([call, text]) => [nameIn(call), text]));
+  for (const command of program.commands) command.description(does.get(command.name()) ?? "");
   refuseEmptyValues(program);
 }
 

@@ -96,7 +96,7 @@ async function putCommand(name: string, file: string, register: string): Promise
   const path = join(project, "src/main/commands.ts");
   const text = await readFile(path, "utf8");
   const from = `../parts/reports/own/sales-targets/${file}`;
-  const listed = `{ names: ["${name}"], load: async () => (await import("${from}")).${register} },`;
+  const listed = `{ lists: { "${name} [options]": "what it does" }, load: async () => (await import("${from}")).${register} },`;
   await writeFile(path, text.replace("const own: readonly CommandModule[] = [", `$&\n${listed}`));
 }
 

@@ -4,7 +4,7 @@ import { Command, InvalidArgumentError } from "commander";
 import { beforeAll, expect, test } from "vitest";
 import type { CliContext } from "../../src/app/cli/context.ts";
 import { commandActs } from "./command-acts.ts";
-import { commandModules, registerCommands } from "../../src/main/commands.ts";
+import { calledBy, commandModules, registerModules } from "../../src/main/commands.ts";
 import { useTestDatabase } from "../support/use-database.ts";
 import { runCommand } from "./cli/command-line.ts";
 
@@ -15,7 +15,7 @@ let registered: Map<string, Command>;
 
 beforeAll(async () => {
   const program = new Command("tallyhook");
-  await registerCommands(program, { version: "1.2.3" } as CliContext, []);
+  await registerModules(program, { version: "1.2.3" } as CliContext, commandModules);
   registered = new Map();
   const collect = (command: Command, words: string): void => {
     // Commander has no public way to ask whether a command has an action of its own.
@@ -28,7 +28,7 @@ beforeAll(async () => {
 
 test("every command says whether it changes something, and no other is listed", () => {
   // A part that was deleted has taken its commands along.
-  const words = new Set(commandModules.flatMap(({ names }) => names));
+  const words = new Set(commandModules.flatMap(calledBy));
   const listed = Object.keys(commandActs).filter((each) => words.has(each.split(" ")[0] ?? ""));
   expect(listed.toSorted()).toEqual([...registered.keys()].toSorted());
 });
@@ -90,7 +90,7 @@ test.each(Object.keys(commandActs).filter((command) => commandActs[command] === 
     const { db, url } = database;
     const name = new URL(url).pathname.slice(1);
     await db.raw("alter database ?? set default_transaction_read_only = on", [name]);
-    const module = commandModules.find(({ names }) => names.includes(command.split(" ")[0] ?? ""));
+    const module = commandModules.find((each) => calledBy(each).includes(command.split(" ")[0] ?? ""));
     const words = `${command} ${arguments_[command] ?? ""}`.trim().split(" ");
     const { error, err } = await runCommand(await module!.load(), words, {
       env: { DATABASE_URL: url, SVC_BASE_URL: "http://127.0.0.1:9", SVC_API_KEY: "svc_test_sk_1" },

@@ -1,6 +1,6 @@
-import { Command } from "commander";
+import { Command, Help } from "commander";
 import { expect, test } from "vitest";
-import { commandModules, registerCommands } from "../../src/main/commands.ts";
+import { calledBy, commandModules, registerCommands, registerModules } from "../../src/main/commands.ts";
 import { createContext } from "../../src/app/cli/context.ts";
 import { allParts } from "../../src/main/parts.ts";
 
@@ -10,7 +10,7 @@ const registered = async (...argv: string[]): Promise<string[]> => {
   return program.commands.map((command) => command.name());
 };
 
-test.each(commandModules.map(({ names }) => names))(
+test.each(commandModules.map(calledBy))(
   "a command line that begins with %s loads that module alone",
   async (...names) => {
     for (const name of names) {
@@ -27,9 +27,20 @@ test.each(["--version", "-V"])("%s loads no command", async (option) => {
 test.each([[], ["--help"], ["help"], ["help", "recieve"], ["recieve"]])(
   "one that begins with no command knows all of them: %j",
   async (...argv) => {
-    expect(await registered(...argv)).toEqual(commandModules.flatMap(({ names }) => names));
+    expect(await registered(...argv)).toEqual(commandModules.flatMap(calledBy));
   },
 );
+
+test("what help lists of a command without its code is how the code says it is called", async () => {
+  const program = new Command();
+  await registerModules(program, createContext("1.2.3", allParts), commandModules);
+  const called = program.commands.map((command) => new Help().subcommandTerm(command));
+  expect(commandModules.flatMap(({ lists }) => Object.keys(lists))).toEqual(called);
+});
+
+test.each(["receiver", "report list"])("words after -- are a command line, too: %s", async (line) => {
+  expect(await registered("--", ...line.split(" "))).toEqual(await registered(...line.split(" ")));
+});
 
 test.each([
   [["sandbox", "--host", ""], "--host"],

@@ -4,7 +4,7 @@ import { formName } from "../../src/app/dashboard/act-route.ts";
 import type { DoorOfAct, Route } from "../../src/app/dashboard/route.ts";
 import { doorOf } from "../../src/app/cli/act-command.ts";
 import type { CliContext } from "../../src/app/cli/context.ts";
-import { registerCommands } from "../../src/main/commands.ts";
+import { commandModules, registerCommands, registerModules } from "../../src/main/commands.ts";
 import { loadConfig } from "../../src/app/config/config.ts";
 import { pageGroups } from "../../src/main/run-dashboard.ts";
 import { createRuntime } from "../../src/app/create-runtime.ts";
@@ -128,7 +128,7 @@ interface CommandDoor {
 
 async function commandDoors(): Promise<CommandDoor[]> {
   const program = new Command("tallyhook");
-  await registerCommands(program, { version: "1.2.3" } as CliContext, []);
+  await registerModules(program, { version: "1.2.3" } as CliContext, commandModules);
   const found: CommandDoor[] = [];
   const collect = (command: Command, words: string[]): void => {
     const door = doorOf(command);

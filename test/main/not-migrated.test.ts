@@ -1,5 +1,5 @@
 import { afterAll, afterEach, beforeAll, describe, expect, inject, test } from "vitest";
-import { commandModules } from "../../src/main/commands.ts";
+import { calledBy, commandModules } from "../../src/main/commands.ts";
 import { useTestDatabase } from "../support/use-database.ts";
 import { databaseUrl, withServer } from "../support/server-commands.ts";
 import { runCommand } from "./cli/command-line.ts";
@@ -9,7 +9,7 @@ beforeAll(() => withServer(serverUrl, (client) => client.query(`CREATE DATABASE 
 afterAll(() => withServer(serverUrl, (client) => client.query(`DROP DATABASE ${name} WITH (FORCE)`)));
 
 async function run(args: string[], env: Readonly<Record<string, string>>) {
-  const module = commandModules.find(({ names }) => names.includes(args[0] ?? ""));
+  const module = commandModules.find((each) => calledBy(each).includes(args[0] ?? ""));
   if (module === undefined) throw new Error(`there is no ${args[0]}`);
   return runCommand(await module.load(), args, { env });
 }

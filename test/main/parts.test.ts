@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
 import { loadConfig } from "../../src/app/config/config.ts";
 import { createRuntime } from "../../src/app/create-runtime.ts";
+import { calledBy } from "../../src/main/commands.ts";
 import { allParts } from "../../src/main/parts.ts";
 import { createLog } from "../../src/platform/log.ts";
 
@@ -11,7 +12,7 @@ const shared = (names: readonly string[]): string[] => names.filter((name, at) =
 
 test.each([
   ["name", allParts.map(({ name }) => name)],
-  ["command", allParts.flatMap(({ commands = [] }) => commands.flatMap(({ names }) => names))],
+  ["command", allParts.flatMap(({ commands = [] }) => commands.flatMap(calledBy))],
   ["answer", allParts.flatMap((part) => Object.keys(part.answers?.(runtime) ?? {}))],
   ["table", allParts.flatMap(({ rights }) => Object.keys(rights?.tables ?? {}))],
   ["check", allParts.flatMap(({ checks = [] }) => checks.flatMap(({ names }) => names))],

@@ -14,7 +14,8 @@ type Hint<Deps, Input> = string | ((deps: Deps, input: Input) => Promise<string>
 export interface ActCommand<Deps, Input, Done> {
   act: CommandAct<Deps, Input, Done>;
   name: string;
-  description: string;
+  /** Absent for a command that its part lists. */
+  description?: string;
   /** Fields in the order of help. A field without flags takes its default where nothing was typed. */
   takes: { readonly [Name in keyof Input]?: Taken };
   /** `person`: asks for a name where the system knows none; `script`: records the system's user then. */
@@ -55,7 +56,7 @@ export function registerAct<Deps, Input, Done>(
   door: ActCommand<Deps, Input, Done>,
 ): Command {
   const { act, by, ask, json, hints = {} } = door;
-  const command = parent.command(door.name).description(door.description);
+  const command = parent.command(door.name).description(door.description ?? "");
   const inputOf = takeAct(command, act, door.takes);
   command.option("--by <name>", by.says, parsePerson);
   if (ask !== undefined) command.option("--yes", "do it without asking");

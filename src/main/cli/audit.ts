@@ -7,11 +7,7 @@ import { registerList } from "../../app/cli/list-command.ts";
 import type { Columns } from "../../app/cli/table.ts";
 
 export function registerAudit(program: Command, context: CliContext): void {
-  const command = program
-    .command("audit")
-    .description("what people did, on the dashboard and by commands that change something")
-    .command("list")
-    .description("list acts, the newest first");
+  const command = program.command("audit").command("list").description("list acts, the newest first");
   registerList(command, context, {
     list: auditList,
     columns,

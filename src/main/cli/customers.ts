@@ -9,7 +9,7 @@ import { type Erased, assertKnown, erasing } from "../../app/erase-customer.ts";
 import type { CliContext } from "../../app/cli/context.ts";
 
 export function registerCustomers(program: Command, context: CliContext): void {
-  const customers = program.command("customers").description("the people in the mirror");
+  const customers = program.command("customers");
   registerAct(customers, context, {
     act: erasing,
     name: "erase",

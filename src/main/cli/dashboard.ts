@@ -8,7 +8,6 @@ import { untilSignal } from "../../app/cli/until-signal.ts";
 export function registerPages(program: Command, context: CliContext): void {
   program
     .command("dashboard")
-    .description("serve the web pages: what happens, what is wrong, what to do; until a signal")
     .option("--sign-in", "print a link that signs you in once, with every role")
     .action(async ({ signIn }: { signIn?: boolean }) => {
       await context.withRuntime("dashboard", async (runtime) => {

@@ -11,7 +11,6 @@ interface MetricsOptions {
 export function registerMetrics(program: Command, context: CliContext): void {
   program
     .command("metrics")
-    .description("every metric that processes serve: what it counts, its labels, its alerts")
     .option("--json", "print JSON")
     .addOption(new Option("--markdown", "print docs/metrics.md instead").conflicts("json"))
     .action(({ json, markdown }: MetricsOptions) => {

@@ -9,7 +9,6 @@ import { counted, someOf } from "../../platform/readable-text.ts";
 export function registerMigrate(program: Command, context: CliContext): void {
   program
     .command("migrate")
-    .description("bring the schema of the database up to date, and that of the job queue in it")
     .option("--json", "print one JSON object")
     .option(
       "--wait <minutes>",

@@ -14,24 +14,21 @@ import { runTracing } from "../../app/tracing.ts";
 const statementSilenceLimitMs = (): number => 10_000;
 
 export function registerReceiver(program: Command, context: CliContext): void {
-  program
-    .command("receiver")
-    .description("verify webhooks and store them in the inbox, until a signal")
-    .action(async () => {
-      const run = async (runtime: Runtime): Promise<void> => {
-        const stopped = untilSignal();
-        await migratedDatabase(runtime);
-        await runTracing(runtime);
-        const metrics = createProcessMetrics(runtime, {
-          name: "receiver",
-          version: context.version,
-        });
-        const { url } = await runReceiver(runtime, { metrics });
-        const admin = await metrics.serve({ isAlive: () => true });
-        runtime.log.info({ url: `${url}/webhooks`, metrics: `${admin.url}/metrics` }, "the receiver listens");
-        const signal = await stopped;
-        runtime.log.info({ signal }, "the receiver stops");
-      };
-      await context.withRuntime("receiver", run, { statementSilenceLimitMs });
-    });
+  program.command("receiver").action(async () => {
+    const run = async (runtime: Runtime): Promise<void> => {
+      const stopped = untilSignal();
+      await migratedDatabase(runtime);
+      await runTracing(runtime);
+      const metrics = createProcessMetrics(runtime, {
+        name: "receiver",
+        version: context.version,
+      });
+      const { url } = await runReceiver(runtime, { metrics });
+      const admin = await metrics.serve({ isAlive: () => true });
+      runtime.log.info({ url: `${url}/webhooks`, metrics: `${admin.url}/metrics` }, "the receiver listens");
+      const signal = await stopped;
+      runtime.log.info({ signal }, "the receiver stops");
+    };
+    await context.withRuntime("receiver", run, { statementSilenceLimitMs });
+  });
 }

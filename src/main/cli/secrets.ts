@@ -16,9 +16,7 @@ import type { CliContext } from "../../app/cli/context.ts";
 import { type Columns, tableText } from "../../app/cli/table.ts";
 
 export function registerSecrets(program: Command, context: CliContext): void {
-  const secrets = program
-    .command("secrets")
-    .description("signing secrets; running receivers follow a change within 5 s");
+  const secrets = program.command("secrets");
 
   const list = secrets
     .command("list")

@@ -15,7 +15,6 @@ interface SettingsOptions {
 export function registerSettings(program: Command, context: CliContext): void {
   program
     .command("settings")
-    .description("every setting: what it is for, its value here, and where that comes from; no secret")
     .option("--json", "print JSON")
     .addOption(
       new Option("--env", "print the text of .env.example instead, whatever is set here").conflicts([

@@ -22,7 +22,6 @@ interface ExplainOptions {
 export function registerSignatureExplain(program: Command, context: CliContext): void {
   program
     .command("signature")
-    .description("why a webhook does or does not verify")
     .command("explain")
     .description("explain why a captured request does or does not verify")
     .requiredOption("--headers <file>", "file with its headers: lines of Name: value, or JSON")

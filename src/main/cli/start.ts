@@ -26,7 +26,6 @@ interface StartOptions {
 export function registerStart(program: Command, context: CliContext): void {
   program
     .command("start")
-    .description("run everything in one process, on embedded defaults where nothing is set, until Ctrl-C")
     .option("--reset", "first delete the embedded database and the sandbox's state, after asking")
     .option("--yes", "with --reset: delete without asking")
     .action(async (options: StartOptions) => {

@@ -26,7 +26,7 @@ import type { CliContext } from "../../app/cli/context.ts";
 import { type Columns, tableText } from "../../app/cli/table.ts";
 
 export function registerUsers(program: Command, context: CliContext): void {
-  const users = program.command("users").description("the people who may sign in to the dashboard");
+  const users = program.command("users");
 
   const list = users.command("list").description("list the accounts, their roles and how they sign in");
   list.option("--json", "print JSON").action(({ json }: { json?: boolean }) => printAll(context, json === true));

@@ -8,23 +8,20 @@ import { migratedDatabase } from "../../app/schema.ts";
 import { runTracing } from "../../app/tracing.ts";
 
 export function registerWorker(program: Command, context: CliContext): void {
-  program
-    .command("worker")
-    .description("apply stored events, run the schedules and send alerts, until a signal")
-    .action(async () => {
-      const run = async (runtime: Runtime): Promise<void> => {
-        const stopped = untilSignal();
-        await migratedDatabase(runtime);
-        await runTracing(runtime);
-        const metrics = createProcessMetrics(runtime, { name: "worker", version: context.version });
-        const worker = await runWorker(runtime, { metrics });
-        const admin = await metrics.serve(worker);
-        runtime.log.info({ health: `${admin.url}/healthz` }, "the worker runs");
-        const signal = await stopped;
-        runtime.log.info({ signal }, "the worker stops");
-      };
-      await context.withRuntime("worker", run, {
-        statementSilenceLimitMs: (config) => config.databaseSilenceSeconds * 1_000,
-      });
+  program.command("worker").action(async () => {
+    const run = async (runtime: Runtime): Promise<void> => {
+      const stopped = untilSignal();
+      await migratedDatabase(runtime);
+      await runTracing(runtime);
+      const metrics = createProcessMetrics(runtime, { name: "worker", version: context.version });
+      const worker = await runWorker(runtime, { metrics });
+      const admin = await metrics.serve(worker);
+      runtime.log.info({ health: `${admin.url}/healthz` }, "the worker runs");
+      const signal = await stopped;
+      runtime.log.info({ signal }, "the worker stops");
+    };
+    await context.withRuntime("worker", run, {
+      statementSilenceLimitMs: (config) => config.databaseSilenceSeconds * 1_000,
     });
+  });
 }

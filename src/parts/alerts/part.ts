@@ -21,7 +21,14 @@ export const alerts: Part = {
     },
     given: ["alerts.heartbeats.beat_at", "alerts.marks.updated_at", "alerts.outbox.due_at", "alerts.silences.began_at"],
   },
-  commands: [{ names: ["alerts"], load: async () => (await import("./cli/alerts.ts")).registerAlerts }],
+  commands: [
+    {
+      lists: {
+        alerts: "what people are notified of: declines, chargebacks, drift, expected events that are " + "missing",
+      },
+      load: async () => (await import("./cli/alerts.ts")).registerAlerts,
+    },
+  ],
   metrics: alertReadings,
   listener: async (runtime) => (await import("./run-alerts.ts")).createListener(runtime),
   tasks: async (runtime) => (await import("./run-alerts.ts")).alertTasks(runtime),

@@ -3,7 +3,12 @@ import type { Part } from "../../app/part.ts";
 /** Shows people what is stored: events, objects, deliveries, dunning, chargebacks. */
 export const browse: Part = {
   name: "browse",
-  commands: [{ names: ["events"], load: async () => (await import("./events/command.ts")).registerEvents }],
+  commands: [
+    {
+      lists: { events: "the inbox: every webhook that arrived" },
+      load: async () => (await import("./events/command.ts")).registerEvents,
+    },
+  ],
   async pages(runtime) {
     const { eventPagesOf } = await import("./events/pages/pages-of.ts");
     const { objectPagesOf } = await import("./objects/object-routes.ts");

@@ -30,7 +30,12 @@ export const delivery: Part = {
     given: ["dispatch.handlers.resumed_at", "dispatch.runs.due_at", "feed.consumers.moved_at"],
   },
   sql: () => Promise.resolve({ program: [new URL("./dispatch/remove-runs.sql", import.meta.url)] }),
-  commands: [{ names: ["changes"], load: async () => (await import("./cli/changes.ts")).registerChanges }],
+  commands: [
+    {
+      lists: { "changes [options] [id]": "the feed: what changed in the mirror, in order" },
+      load: async () => (await import("./cli/changes.ts")).registerChanges,
+    },
+  ],
   metrics: deliveryReadings,
   answers: () => ({
     handlersHealth: async (db, counted) =>

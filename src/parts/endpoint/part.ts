@@ -14,7 +14,12 @@ export const endpoint: Part = {
       },
     },
   },
-  commands: [{ names: ["endpoint"], load: async () => (await import("./cli/endpoint.ts")).registerEndpoint }],
+  commands: [
+    {
+      lists: { endpoint: "this deployment's webhook endpoint at the service" },
+      load: async () => (await import("./cli/endpoint.ts")).registerEndpoint,
+    },
+  ],
   answers: ({ config }) => ({
     async endpointProblems(tools) {
       const { inspectEndpoint } = await import("./inspect-endpoint.ts");

@@ -57,9 +57,27 @@ export const reconcile: Part = {
       ],
     }),
   commands: [
-    { names: ["reconcile", "import"], load: async () => (await import("./cli/reconcile.ts")).registerReconcile },
-    { names: ["findings"], load: async () => (await import("./cli/findings.ts")).registerFindings },
-    { names: ["heal"], load: async () => (await import("./cli/heal.ts")).registerHeal },
+    {
+      lists: {
+        "reconcile [options]":
+          "compare the mirror with the service now and heal what differs; exit 0: equal (also after " +
+          "healing), 3: drift is left, 4: incomplete, 5: healed (only with --fail-on-drift)",
+        "import [options]": "fill an empty mirror from the service; resumes where it was interrupted",
+      },
+      load: async () => (await import("./cli/reconcile.ts")).registerReconcile,
+    },
+    {
+      lists: { findings: "differences and broken invariants that reconciliation found" },
+      load: async () => (await import("./cli/findings.ts")).registerFindings,
+    },
+    {
+      lists: {
+        "heal [options] <resource> <id>":
+          "overwrite one object of the mirror with what the service shows now; prints what would " +
+          "change and asks first",
+      },
+      load: async () => (await import("./cli/heal.ts")).registerHeal,
+    },
   ],
   metrics: reconcileReadings,
   tasks: async (runtime, role) => (await import("./reconciliation.ts")).reconcileTasks(runtime, role.service),

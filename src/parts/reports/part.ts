@@ -48,8 +48,14 @@ export const reports: Part = {
     return { program: [close, ...programReports.map(({ sql }) => sql)], own: ownReports.map(({ sql }) => sql) };
   },
   commands: [
-    { names: ["report"], load: async () => (await import("./cli/report.ts")).registerReport },
-    { names: ["close"], load: async () => (await import("./cli/close.ts")).registerClose },
+    {
+      lists: { "report [options] [name]": 'print, save or mail a finance report; "report list" explains each' },
+      load: async () => (await import("./cli/report.ts")).registerReport,
+    },
+    {
+      lists: { "close [options] <month>": "freeze a month permanently: the rows of every report, under one seal" },
+      load: async () => (await import("./cli/close.ts")).registerClose,
+    },
   ],
   tasks: async (runtime) => (await import("./report-mail.ts")).reportMailTasks(runtime),
   answers: () => ({

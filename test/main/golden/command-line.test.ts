@@ -5,7 +5,7 @@ import { Command } from "commander";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { signatureScheme } from "../../../src/core/contract/signature/signature-scheme.ts";
 import { createContext } from "../../../src/app/cli/context.ts";
-import { registerCommands } from "../../../src/main/commands.ts";
+import { commandModules, registerModules } from "../../../src/main/commands.ts";
 import { allReports } from "../../../src/parts/reports/catalogue/all.ts";
 import { testKey } from "../../../src/parts/sandbox/engine/keys.ts";
 import { letTimePass } from "../../reports/sandbox-history.ts";
@@ -87,7 +87,7 @@ async function expectFile(family: string, text: string, places: readonly Place[]
 
 test("help of every command", async () => {
   const program = new Command("tallyhook");
-  await registerCommands(program, createContext("1.2.3", allParts), []);
+  await registerModules(program, createContext("1.2.3", allParts), commandModules);
   const pathsOf = (command: Command, path: string[]): string[][] => [
     path,
     ...command.commands.flatMap((each) => pathsOf(each, [...path, each.name()])),

@@ -17,7 +17,6 @@ interface BackupCommandOptions {
 export function registerBackup(program: Command, context: CliContext): void {
   program
     .command("backup")
-    .description("write everything that cannot be rebuilt, as of now, into a new folder, and verify it")
     .argument("<directory>", "where the folder is made, such as /var/backups/tallyhook")
     .option(
       "--keep <number>",

@@ -41,7 +41,6 @@ const byOption = [
 export function registerRestore(program: Command, context: CliContext): void {
   program
     .command("restore")
-    .description("fill an empty database from a backup, so that nothing is sent or done twice")
     .argument("<backup>", "the folder of a backup")
     .requiredOption(...ranUntilOption)
     .option(...erasedOption)
@@ -50,7 +49,6 @@ export function registerRestore(program: Command, context: CliContext): void {
     .action((folder: string, options: RestoredOptions & { pgBin?: string }) => restore(context, folder, options));
   program
     .command("restored")
-    .description("the same for a database that was restored by other means, such as a snapshot")
     .requiredOption("--taken-at <time>", "the moment that it shows", parserOf(instant))
     .requiredOption(...ranUntilOption)
     .option(...erasedOption)

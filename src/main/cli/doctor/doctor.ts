@@ -28,10 +28,6 @@ const toleratedSkew = 0.5;
 export function registerDoctor(program: Command, context: CliContext): void {
   program
     .command("doctor")
-    .description(
-      "check configuration, database, queue, receivers, workers, secrets, proof, service, clock, endpoint, alert " +
-        "channels and destinations of forwarding, and say what to do; exit 2 if a check failed",
-    )
     .option("--json", "print one JSON object")
     .action(async ({ json }: { json?: boolean }) => {
       const findings = await context.withRuntime("doctor", examine, { logLevel: "silent" });

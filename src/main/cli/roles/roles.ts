@@ -8,7 +8,6 @@ import { rolesSql } from "./roles-sql.ts";
 export function registerRoles(program: Command, context: CliContext): void {
   program
     .command("roles")
-    .description("print the SQL that gives each process a database role of its own; needs no database")
     .option("--sql", "print it; nothing is run")
     .option(
       "--prefix <name>",

@@ -23,7 +23,6 @@ interface UpgradeOptions {
 export function registerUpgrade(program: Command, context: CliContext): void {
   program
     .command("upgrade")
-    .description("say what migrate would do to the database, or rehearse it on a copy; changes nothing")
     .option("--rehearse", "migrate a copy, and time each step and lock")
     .option("--backup <folder>", "with --rehearse: restore this backup, in place of a copy of this moment")
     .option("--pg-bin <folder>", "with --rehearse: where pg_dump and pg_restore are, if they are not found")

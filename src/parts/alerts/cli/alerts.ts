@@ -22,9 +22,7 @@ import type { Columns } from "../../../app/cli/table.ts";
 import { registerSilences } from "./silences.ts";
 
 export function registerAlerts(program: Command, context: CliContext): void {
-  const alerts = program
-    .command("alerts")
-    .description("what people are notified of: declines, chargebacks, drift, expected events that are missing");
+  const alerts = program.command("alerts");
 
   registerList(alerts.command("list").description("list the newest alerts that are not resolved"), context, {
     list: alertList,

@@ -27,7 +27,7 @@ import { createProgress } from "../../../app/cli/progress.ts";
 import { type Columns, tableText } from "../../../app/cli/table.ts";
 
 export function registerEvents(program: Command, context: CliContext): void {
-  const events = program.command("events").description("the inbox: every webhook that arrived");
+  const events = program.command("events");
 
   registerEventList(events.command("list"), context);
 

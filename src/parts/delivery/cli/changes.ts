@@ -39,7 +39,6 @@ const pageSize = 1_000;
 export function registerChanges(program: Command, context: CliContext): void {
   const changes = program
     .command("changes")
-    .description("the feed: what changed in the mirror, in order")
     .argument("[id]", "only of the object with this id")
     .option("--follow", "then print each new change until Ctrl-C")
     .option(

@@ -25,9 +25,7 @@ import {
 } from "../cli/recipients.ts";
 
 export function registerForward(program: Command, context: CliContext): void {
-  const forward = program
-    .command("forward")
-    .description("changes and webhooks that are sent to other programs: docs/forwarding.md");
+  const forward = program.command("forward");
 
   registerRecipientCommands(forward, context, kindOf(context));
 

@@ -4,7 +4,12 @@ import { destinationNamed } from "./destination-name.ts";
 /** Sends changes and webhooks to other programs, signed. Stands on `delivery`. */
 export const forward: Part = {
   name: "forward",
-  commands: [{ names: ["forward"], load: async () => (await import("./command.ts")).registerForward }],
+  commands: [
+    {
+      lists: { forward: "changes and webhooks that are sent to other programs: docs/forwarding.md" },
+      load: async () => (await import("./command.ts")).registerForward,
+    },
+  ],
   answers: () => ({ destinationOf: destinationNamed }),
   work: async (runtime) => (await import("./run-forwarding.ts")).runForwarding(runtime),
   checks: [

@@ -27,7 +27,7 @@ import {
 import { untilSignal } from "../../../app/cli/until-signal.ts";
 
 export function registerHandlers(program: Command, context: CliContext): void {
-  const handlers = program.command("handlers").description("your own code that runs on changes: docs/handlers.md");
+  const handlers = program.command("handlers");
 
   registerRecipientCommands(handlers, context, kindOf(context));
 

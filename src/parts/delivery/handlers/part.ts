@@ -4,7 +4,12 @@ import { handlerReadings } from "./metrics.ts";
 /** Runs the merchant's own code on changes, in a process of its own. Stands on `delivery`. */
 export const handlers: Part = {
   name: "handlers",
-  commands: [{ names: ["handlers"], load: async () => (await import("./command.ts")).registerHandlers }],
+  commands: [
+    {
+      lists: { handlers: "your own code that runs on changes: docs/handlers.md" },
+      load: async () => (await import("./command.ts")).registerHandlers,
+    },
+  ],
   metrics: handlerReadings,
   answers: () => ({
     downHosts: async (db, patience) => (await import("../dispatch/handler-hosts.ts")).readDownHosts(db, patience),

@@ -18,7 +18,7 @@ import type { CliContext } from "../../../app/cli/context.ts";
 import { type Columns, tableText } from "../../../app/cli/table.ts";
 
 export function registerEndpoint(program: Command, context: CliContext): void {
-  const endpoint = program.command("endpoint").description("this deployment's webhook endpoint at the service");
+  const endpoint = program.command("endpoint");
 
   registerAct(endpoint, context, {
     act: registering,

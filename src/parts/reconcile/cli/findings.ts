@@ -14,9 +14,7 @@ import { registerList } from "../../../app/cli/list-command.ts";
 import { type Columns, fieldsText } from "../../../app/cli/table.ts";
 
 export function registerFindings(program: Command, context: CliContext): void {
-  const findings = program
-    .command("findings")
-    .description("differences and broken invariants that reconciliation found");
+  const findings = program.command("findings");
 
   registerList(findings.command("list").description("list the open findings, the most severe first"), context, {
     list: findingList,

@@ -30,8 +30,6 @@ export function registerHeal(program: Command, context: CliContext): void {
   const heal = registerAct(program, context, {
     act: healing,
     name: "heal",
-    description:
-      "overwrite one object of the mirror with what the service shows now; prints what would change and asks first",
     takes: {
       resource: { flags: "<resource>", says: `what it is: ${slicedResources.join(", ")}` },
       id: { flags: "<id>", says: "its id at the service" },

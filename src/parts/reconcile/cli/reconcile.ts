@@ -33,10 +33,6 @@ interface Options {
 export function registerReconcile(program: Command, context: CliContext): void {
   program
     .command("reconcile")
-    .description(
-      "compare the mirror with the service now and heal what differs; exit 0: equal (also after healing), 3: drift " +
-        "is left, 4: incomplete, 5: healed (only with --fail-on-drift)",
-    )
     .option("--full", "read everything from the first record on, instead of the nightly plan")
     .option(
       "--from <time>",
@@ -52,7 +48,6 @@ export function registerReconcile(program: Command, context: CliContext): void {
     .action((options: Options) => run(context, requestOf(options), options));
   program
     .command("import")
-    .description("fill an empty mirror from the service; resumes where it was interrupted")
     .option("--json", "print one JSON object")
     .action((options: Options) => run(context, { kind: "import" }, options));
 }

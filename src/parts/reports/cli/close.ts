@@ -60,9 +60,7 @@ const by = {
 } as const;
 
 export function registerClose(program: Command, context: CliContext): void {
-  const close = program
-    .command("close")
-    .description("freeze a month permanently: the rows of every report, under one seal");
+  const close = program.command("close");
   const inputOf = takeAct(close, closingAlone, { month: says.month, reason: says.force });
   close
     .option(says.accounts.flags, says.accounts.says)

@@ -35,7 +35,6 @@ interface ReportOptions {
 export function registerReport(program: Command, context: CliContext): void {
   program
     .command("report")
-    .description('print, save or mail a finance report; "report list" explains each')
     .argument("[name]", "which report, or list for all of them", "list")
     .argument("[month]", "the same as --from with this month, such as 2026-10", parserOf(monthOrDays))
     .option("--from <day>", "first day, such as 2026-10-01, or a month (default: this month)")

@@ -25,7 +25,6 @@ export function registerSandbox(program: Command, context: CliContext): void {
     .option("--json", "print JSON")
     .action(({ json }: { json?: true }) => listCards(context, json === true));
   sandbox
-    .description("run a local stand-in for the commerce service, until a signal")
     .option("--port <number>", "the port, instead of SANDBOX_PORT; 0 picks a free one")
     .option("--host <address>", "the address to listen on", "127.0.0.1")
     .addOption(

@@ -30,9 +30,6 @@ interface Options {
 export function registerTrigger(program: Command, context: CliContext): void {
   program
     .command("trigger")
-    .description(
-      "make the sandbox do what leads to a change of this kind, and wait until the feed has it; sandbox only",
-    )
     .argument("<kind>", "the kind of change, such as order.refunded", parseKind)
     .option(
       "--amount <n>",

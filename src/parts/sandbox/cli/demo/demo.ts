@@ -16,10 +16,6 @@ import type { DemoResult } from "./prove.ts";
 export function registerDemo(program: Command, context: CliContext): void {
   program
     .command("demo")
-    .description(
-      "lose, repeat and reorder webhooks of a sandbox of its own, then heal; exit 0 only if mirror and service are " +
-        "equal",
-    )
     .option("--json", "print one JSON object as the last line")
     .option("--seed <text>", "a different seed gives different traffic and faults", "tallyhook")
     .action(async ({ json, seed }: { json?: boolean; seed: string }) => {

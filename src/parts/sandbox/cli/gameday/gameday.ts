@@ -19,9 +19,6 @@ interface Options {
 export function registerPlay(program: Command, context: CliContext): void {
   program
     .command("gameday")
-    .description(
-      "practise: make faults in a system of its own, show only their alerts, and check the repair; sandbox only",
-    )
     .option("--list", "list the faults and the alert of each")
     .addOption(
       new Option("--only <name>", "play this fault; may be repeated")
