@@ -54,6 +54,23 @@ test("tells what came, what was refused and why, of a day and a week", async () 
   expect(text).toMatch(/no_match[^]*no secret that is stored here[^]*>3<[^]*>8</);
 });
 
+test("draws the requests of each hour, the refused ones apart, in one line where there were none", async () => {
+  expect(await page("/deliveries", viewer)).toMatch(/No request came in 7 days\.[^]*Nothing was refused/);
+  await storeAnswers(
+    database.db,
+    new Map([
+      ["accepted", 40],
+      ["no_match", 3],
+    ]),
+  );
+  const text = await page("/deliveries", viewer);
+  expect([...text.matchAll(/<desc [^>]*>(\d+) stored, [^;]*; (\d+) refused/g)].map(([, ...found]) => found)).toEqual([
+    ["40", "3"],
+    ["40", "3"],
+  ]);
+  expect(text.match(/<rect class="loss" x=/g)).toHaveLength(2);
+});
+
 test("tells how late events were received and applied, by day", async () => {
   const seq = await storeEvent(database.db, "order.created", sampleOrder());
   await applyBatch(applyDeps(database.db), [seq]);

@@ -233,13 +233,21 @@ async function undelivered(db: Knex): Promise<void> {
 
 async function answers(db: Knex): Promise<void> {
   const minutes = Array.from({ length: 30 }, (_, n) => new Date(filledAt.getTime() - n * 60_000));
-  await db("receiver.answers_by_minute").insert(
-    minutes.flatMap((minute, n) => [
+  const hours = Array.from({ length: 7 * 24 - 2 }, (_, n) => new Date(filledAt.getTime() - (n + 1) * hourMs));
+  await db("receiver.answers_by_minute").insert([
+    // Busier by day; for two hours another secret was in use, and the service sent again what had been refused.
+    ...hours.flatMap((minute, n) => {
+      const times = 480 + Math.round(360 * Math.sin((minute.getUTCHours() - 9) / 3.8)) + ((n * 37) % 90);
+      return n === 60 || n === 61
+        ? [{ minute, reason: "no_match", times }]
+        : [{ minute, reason: "accepted", times: n === 59 ? times * 2 : times }];
+    }),
+    ...minutes.flatMap((minute, n) => [
       { minute, reason: "accepted", times: 20 + ((n * 7) % 13) },
       ...(n % 5 === 0 ? [{ minute, reason: "duplicate", times: 2 }] : []),
       ...(n === 12 ? [{ minute, reason: "no_match", times: 3 }] : []),
     ]),
-  );
+  ]);
 }
 
 /** Who works with it, and what they look after. */

@@ -8,6 +8,13 @@ export interface BarFigure {
   /** A sentence that describes the figure for readers who cannot see it. */
   describes: string;
   bars: readonly Bar[];
+  /** A line across all bars. */
+  threshold?: Threshold;
+}
+
+export interface Threshold {
+  value: number;
+  label: string;
 }
 
 export interface Bar {
@@ -28,14 +35,17 @@ export interface ColumnFigure {
   /** Formats the ticks of the axis. */
   axis: (value: number) => string;
   columns: readonly Column[];
+  /** Many columns, of which few are labelled, fit into half a page; left out: only a few columns do. */
+  isHalf?: true;
   /** Lines across all columns. */
-  thresholds: readonly { value: number; label: string }[];
+  thresholds: readonly Threshold[];
   /** The meaning of each tone; empty if there is only one. */
   legend: readonly { tone: Tone; label: string }[];
 }
 
 export interface Column {
-  label: string;
+  /** Null where the label of a column before it stands for it: then all other labels are shown. */
+  label: string | null;
   /** Stacked from the bottom. */
   parts: readonly { value: number; tone: Tone }[];
   /** Printed above the column. */

@@ -21,18 +21,25 @@ export const patterns = html`<svg class="patterns" aria-hidden="true" focusable=
   </defs>
 </svg>`;
 
-/** Renders drawings with captions, each with a description for screen readers. */
-export function renderFigures(figures: readonly Figure[]): Html | null {
+/**
+ * Renders drawings with captions, each with a description for screen readers. `name` begins their ids, and tells the
+ * charts of a page apart.
+ */
+export function renderFigures(figures: readonly Figure[], name = "figure"): Html | null {
   if (figures.length === 0) return null;
-  return html`<section class="figures" aria-label="Charts">${figures.map(renderFigure)}</section>`;
+  const label = name === "figure" ? "Charts" : `Charts: ${name}`;
+  return html`<section class="figures" aria-label="${label}">
+    ${figures.map((figure, n) => renderFigure(figure, `${name}-${n}`))}
+  </section>`;
 }
 
-function renderFigure(figure: Figure, n: number): Html {
-  const isWide = figure.kind === "bars" ? false : figure.columns.length > fewColumns;
+function renderFigure(figure: Figure, id: string): Html {
+  const isHalf = figure.kind === "columns" && figure.isHalf === true;
+  const isWide = figure.kind === "columns" && !isHalf && figure.columns.length > fewColumns;
   const width = isWide ? wide : narrow;
   const { height, drawing } = figure.kind === "bars" ? drawBars(figure, width) : drawColumns(figure, width);
-  const [title, description] = [`figure-${n}-title`, `figure-${n}-description`];
-  return html`<figure class="${isWide ? "wide" : "narrow"}">
+  const [title, description] = [`${id}-title`, `${id}-description`];
+  return html`<figure class="${isWide ? "wide" : isHalf ? "narrow half" : "narrow"}">
     <figcaption>${figure.title}</figcaption>
     ${figure.kind === "columns" && renderLegend(figure)}
     <svg viewBox="0 0 ${width} ${height}" role="img" aria-labelledby="${title} ${description}">
@@ -65,17 +72,27 @@ const barHeight = 15;
 const characterWidth = 6;
 
 /** The inside of an `<svg>` and its size. */
-function drawBars({ bars }: BarFigure, width: number): { height: number; drawing: Html } {
-  const ends = bars.flatMap(({ from, to }) => [from, to]);
+function drawBars({ bars, threshold }: BarFigure, width: number): { height: number; drawing: Html } {
+  const ends = [...bars.flatMap(({ from, to }) => [from, to]), threshold?.value ?? 0];
   const [min, max] = [Math.min(0, ...ends), Math.max(0, ...ends)];
   const labels = roomFor(bars.map(({ label }) => label));
   const room = width - labels - roomFor(bars.map(({ value }) => value));
   const x = (value: number) => rounded(labels + (max === min ? 0 : ((value - min) / (max - min)) * room));
-  const height = bars.length * rowHeight + 6;
-  const drawing = html`<line class="zero" x1="${x(0)}" x2="${x(0)}" y1="0" y2="${height}" />${bars.map((each, n) => [
+  const end = bars.length * rowHeight + 6;
+  const height = threshold === undefined ? end : end + 16;
+  const drawing = html`<line class="zero" x1="${x(0)}" x2="${x(0)}" y1="0" y2="${end}" />${bars.map((each, n) => [
       drawBar(each, n * rowHeight + 6, { x, labels, width }),
       n > 0 ? drawStep(each, bars[n - 1] as Bar, n * rowHeight + 6, x) : null,
-    ])}`;
+    ])}${
+      threshold !== undefined &&
+      html`<line class="threshold" x1="${x(threshold.value)}" x2="${x(threshold.value)}" y1="0" y2="${end}" /><text
+          class="threshold-label"
+          x="${x(threshold.value)}"
+          y="${height - 4}"
+          text-anchor="middle"
+          >${threshold.label}</text
+        >`
+    }`;
   return { height, drawing };
 }
 
@@ -117,8 +134,9 @@ function drawColumns({ columns, axis, thresholds }: ColumnFigure, width: number)
   const scale = scaleFor([...totals, ...thresholds.map(({ value }) => value)]);
   const y = toHeight(scale);
   const each = (width - plot.left) / Math.max(columns.length, 1);
-  const thick = rounded(Math.min(each * 0.72, 46));
-  const everyNth = Math.ceil(labelWidth / each);
+  // Without a gap where columns are too thin for one.
+  const thick = rounded(Math.min(each < 4 ? each : each * 0.72, 46));
+  const everyNth = columns.some(({ label }) => label === null) ? 1 : Math.ceil(labelWidth / each);
   const drawing = html`${scale.ticks.map(
     (tick) =>
       html`<line
@@ -167,7 +185,8 @@ function drawColumn(
   }`;
 }
 
-function drawLabel({ label }: Column, middle: number, width: number): Html {
+function drawLabel({ label }: Column, middle: number, width: number): Html | null {
+  if (label === null) return null;
   const isLast = middle + labelWidth / 2 > width;
   const [x, anchor] = isLast ? [width, "end"] : [middle, "middle"];
   return html`<text class="tick" x="${x}" y="${plot.bottom + 30}" text-anchor="${anchor}">${label}</text>`;

@@ -1,4 +1,4 @@
-import type { HourOfAnswers, RejectionReason } from "../../../core/receiver/counters.ts";
+import type { RejectionReason } from "../../../core/receiver/counters.ts";
 
 /** The receivers' answers, from `receiver.answers_by_minute`. */
 export type Answers = ReadonlyMap<string, number>;
@@ -48,12 +48,3 @@ export const timesOf = (answers: Answers, reason: "accepted" | "duplicate" | "re
   reason === "refused"
     ? [...answers].reduce((sum, [name, n]) => (name === "accepted" || name === "duplicate" ? sum : sum + n), 0)
     : (answers.get(reason) ?? 0);
-
-const hourMs = 3_600_000;
-
-/** How many webhooks were stored in each of the last 24 hours, the one that has begun last. */
-export function takenByHour(hours: readonly HourOfAnswers[], now: Date): number[] {
-  const last = Math.floor(now.getTime() / hourMs);
-  const found = new Map(hours.map(({ at, taken }) => [Math.floor(at.getTime() / hourMs), taken]));
-  return Array.from({ length: 24 }, (_, n) => found.get(last - 23 + n) ?? 0);
-}

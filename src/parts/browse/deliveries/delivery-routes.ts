@@ -8,7 +8,8 @@ import type { PageGroup, SummaryCard } from "../../../app/dashboard/page-group.t
 import type { PageDeps } from "../../../app/dashboard/route.ts";
 import { createSlowReads, slowMs } from "../../../app/dashboard/elements/slow-reads.ts";
 import { sparkline } from "../../../app/dashboard/elements/sparkline.ts";
-import { takenByHour, timesOf } from "./answers.ts";
+import { timesOf } from "./answers.ts";
+import { arrivalFigures, takenByHour } from "./arrivals.ts";
 import { renderDeliveries } from "./delivery-view.ts";
 import type { StatementFound } from "./statement.ts";
 
@@ -46,6 +47,7 @@ export function deliveryPages(tools: DeliveryTools): PageGroup {
             body: renderDeliveries({
               day: await countAnswers(db, since(1)),
               week: await countAnswers(db, since(7)),
+              figures: arrivalFigures(await answersByHour(db, since(7)), { now, timeZone }),
               lag: await lags(deps, "week", () => readLag(db, { from: since(7).from, timeZone })),
               statement: tools.statement === null ? null : await tools.statement(db, now),
               secrets: maySeeSecrets ? await tools.secrets(db, quietHours) : null,

@@ -6,12 +6,16 @@ import type { SecretOverview, SecretState } from "../../../core/receiver/secrets
 import { type Tone, outside, state, time } from "../../../app/dashboard/elements/values.ts";
 import { type Read, ageHint } from "../../../app/dashboard/elements/slow-reads.ts";
 import { type TableColumn, table } from "../../../app/dashboard/elements/table.ts";
+import type { Figure } from "../../../app/figures/figure.ts";
+import { patterns, renderFigures } from "../../../app/figures/svg-figures.ts";
 import { type Answers, refusalsOf, timesOf } from "./answers.ts";
 import type { StatementFound } from "./statement.ts";
 
 export interface DeliveriesPage {
   day: Answers;
   week: Answers;
+  /** The requests by hour. */
+  figures: readonly Figure[];
   lag: Read<Lag>;
   /** Null: this deployment has no reports. */
   statement: StatementFound | null;
@@ -25,7 +29,7 @@ export function renderDeliveries(page: DeliveriesPage): Html {
   return html`${renderAnswers(page)} ${renderLag(page)} ${renderStatement(page)} ${renderSecrets(page)}`;
 }
 
-function renderAnswers({ day, week }: DeliveriesPage): Html {
+function renderAnswers({ day, week, figures }: DeliveriesPage): Html {
   const counts = [
     { name: "New", key: "accepted" },
     { name: "Repeats", key: "duplicate" },
@@ -43,6 +47,7 @@ function renderAnswers({ day, week }: DeliveriesPage): Html {
           </li>`,
       )}
     </ul>
+    ${figures.length === 0 ? html`<p class="hint">No request came in 7 days.</p>` : html`${patterns}${renderFigures(figures, "requests")}`}
     ${table(
       [
         { name: "Refused for", cell: ({ reason }) => html`<code>${reason}</code>` },
