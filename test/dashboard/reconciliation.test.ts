@@ -66,9 +66,13 @@ describe("coverage", () => {
     expect(status).toBe(200);
     expect(words(text)).toContain("Proved equal until");
     const day = text.slice(text.indexOf(`datetime="${createdAt.slice(0, 10)}"`));
-    const cells = day.slice(0, day.indexOf("</tr>"));
-    expect(words(cells).match(/proved run 1/g)).toHaveLength(4);
-    expect(cells).toContain('href="/reconciliation/runs/1"');
+    const cell = day.slice(0, day.indexOf("</td>"));
+    expect(words(cell).match(/: proved by run 1/g)).toHaveLength(4);
+    expect(words(cell)).toMatch(/Orders, (Mon|Tue|Wed|Thu|Fri|Sat|Sun) \d+: proved by run 1/);
+    // The keyboard has one stop a day, not one a square.
+    expect(text.match(/<a href="\/reconciliation\/runs\/1"><time datetime="[^"]*"/g)).toHaveLength(
+      text.match(/<ul class="squares">/g)?.length ?? 0,
+    );
   });
 
   test("says in words what nothing proves", async () => {
@@ -92,7 +96,7 @@ describe("coverage", () => {
     const text = words(await answer.text());
     expect(text).not.toMatch(/No gap|all that was created/);
     expect(text).toMatch(/Orders: nothing proves \d{4}-\d\d-01 00:00 UTC to .*-02 11:59 UTC/);
-    expect(text.match(/ not proved/g)).toHaveLength(8);
+    expect(text.match(/: not proved/g)).toHaveLength(8);
   });
 
   test("takes an address that names no month, or one to come, for this month", async () => {

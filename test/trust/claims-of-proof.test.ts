@@ -102,8 +102,8 @@ function claimsOf(
       claims.push({ resources: [resource], from: beginning, before: until, says });
     }
   }
-  for (const [, day = "", row = ""] of page.matchAll(/<time datetime="(\S{10})">(.*?)<\/tr>/gs)) {
-    const cells = [...row.matchAll(/<td>(.*?)<\/td>/gs)].map(([, cell = ""]) => words(cell));
+  for (const [, day = "", row = ""] of page.matchAll(/<time datetime="(\S{10})">(.*?)<\/td>/gs)) {
+    const cells = [...row.matchAll(/<li title="[^":]*: (.*?)">/gs)].map(([, cell = ""]) => words(cell));
     for (const [n, cell] of cells.entries()) {
       const from = hourOf(new Date(`${day}T00:00Z`));
       if (!/^proved\b/.test(cell)) continue;

@@ -1,5 +1,5 @@
 import type { Resource } from "../../../core/mirror/snapshot.ts";
-import { type LocalTime, beginningOfDay, dayText, localTimeIn } from "../../../platform/local-time.ts";
+import { type LocalDay, type LocalTime, beginningOfDay, dayText, localTimeIn } from "../../../platform/local-time.ts";
 import type { Gap } from "../coverage/coverage.ts";
 import { type ListProof, type ProvedDay, type ProvedPart, dayOf, unprovedOf } from "../coverage/proof.ts";
 import { boundText } from "../coverage/slice.ts";
@@ -25,6 +25,8 @@ export interface CalendarMonth {
 export interface CalendarDay {
   /** `Mon 3`. */
   name: string;
+  /** From Monday, 0, on. */
+  weekday: number;
   /** `2026-11-03`. */
   date: string;
   /** In the order of the month's resources. */
@@ -80,7 +82,8 @@ export function calendarOf(
     later: isOver ? monthText({ year, month: month + 1 }) : null,
     resources: lists.map(({ resource }) => resource),
     days: days.map((day, n): CalendarDay => ({
-      name: `${weekdays[new Date(Date.UTC(year, month - 1, day)).getUTCDay()] ?? ""} ${day}`,
+      name: `${weekdays[weekdayOf({ year, month, day })] ?? ""} ${day}`,
+      weekday: weekdayOf({ year, month, day }),
       date: dayText({ year, month, day }),
       lists: lists.map((list) =>
         dayOf(parts, {
@@ -110,7 +113,10 @@ const cut = (gaps: readonly Gap[], start: string, until: string): Gap[] =>
     return part.from < part.before ? [part] : [];
   });
 
-const weekdays = ["Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"];
+export const weekdays = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"];
+
+const weekdayOf = ({ year, month, day }: LocalDay): number =>
+  (new Date(Date.UTC(year, month - 1, day)).getUTCDay() + 6) % 7;
 
 const daysOf = ({ year, month }: Month): number[] =>
   Array.from({ length: new Date(Date.UTC(year, month, 0)).getUTCDate() }, (_, n) => n + 1);

@@ -1,13 +1,14 @@
 import { tallyhook } from "../../../platform/command-line.ts";
-import { type ProvedDay, listProofs, provedParts } from "../coverage/proof.ts";
+import { listProofs, provedParts } from "../coverage/proof.ts";
 import { sumOpenFindings } from "../findings/search-findings.ts";
 import type { PageDeps, Route } from "../../../app/dashboard/route.ts";
 import { type CalendarMonth, boundsOf, calendarOf, monthOf } from "./calendar.ts";
-import { framed, runLink } from "./frame.ts";
+import { renderCalendar } from "./calendar-view.ts";
+import { framed } from "./frame.ts";
 import { type Trust, gapText, renderTrust, trustOf } from "./trust.ts";
 import { type Html, html } from "../../../platform/html.ts";
 import { counted } from "../../../platform/readable-text.ts";
-import { type Tone, state, time, timeText, withWholeMoments } from "../../../app/dashboard/elements/values.ts";
+import { time, timeText, withWholeMoments } from "../../../app/dashboard/elements/values.ts";
 import { listName } from "./words.ts";
 
 export const coverageRoutes: readonly Route[] = [
@@ -103,66 +104,4 @@ function provedText({ name, provedUntil, awaitedFrom, isOver }: CalendarMonth, z
     `No gap: all that was created in ${name} before ${timeText(provedUntil, zone)} is proved.` +
       (next === false ? "" : " The next run is to prove what was created since."),
   );
-}
-
-function renderCalendar({ name, resources, days }: CalendarMonth, timeZone: string): Html {
-  const caption = `Each day of ${name} by list, in ${timeZone}`;
-  const begun = days.filter(({ lists }) => !lists.every(isToCome));
-  const [first, last] = [days[begun.length], days.at(-1)];
-  return html`<div class="scroll" tabindex="0" role="region" aria-label="${caption}">
-    <table class="calendar">
-      <caption>
-        ${caption}
-      </caption>
-      <thead>
-        <tr>
-          <th scope="col">Day</th>
-          ${resources.map((resource) => html`<th scope="col">${listName(resource)}</th>`)}
-        </tr>
-      </thead>
-      <tbody>
-        ${begun.map(
-          (day) =>
-            html`<tr>
-              <th scope="row"><time datetime="${day.date}">${day.name}</time></th>
-              ${day.lists.map((list) => html`<td>${renderDay(list)}</td>`)}
-            </tr>`,
-        )}
-        ${
-          first !== undefined &&
-          html`<tr>
-            <th scope="row">${first.name}${last !== first && ` to ${last?.name}`}</th>
-            <td colspan="${resources.length}" class="hint">still to come</td>
-          </tr>`
-        }
-      </tbody>
-    </table>
-  </div>`;
-}
-
-const dayStates: Readonly<Record<ProvedDay["state"], { text: string; tone: Tone }>> = {
-  proved: { text: "proved", tone: "good" },
-  part: { text: "in part", tone: "warn" },
-  outdated: { text: "too old", tone: "warn" },
-  unproved: { text: "not proved", tone: "bad" },
-  so_far: { text: "so far", tone: "calm" },
-  ahead: { text: "still to come", tone: "calm" },
-};
-
-const shownRuns = 3;
-
-const isToCome = ({ state: name }: ProvedDay): boolean => name === "ahead";
-
-/** The run's own page has the time of the read. */
-function renderDay(day: ProvedDay): Html {
-  const { text, tone } = dayStates[day.state];
-  if (isToCome(day)) return html`<span class="hint">${text}</span>`;
-  if (day.by.length === 0 && day.state === "so_far") {
-    return html`<span class="hint">with the next run</span>`;
-  }
-  const more = day.by.length - shownRuns;
-  return html`${state(text, tone)}
-    <span class="by"
-      >${day.by.slice(0, shownRuns).map(({ run }, n) => html`${n > 0 && ", "}${runLink(run)}`)}${more > 0 && ` and ${more} more`}</span
-    >`;
 }
