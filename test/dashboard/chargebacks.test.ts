@@ -128,6 +128,15 @@ describe("the list", () => {
     );
   });
 
+  test("draws this month's chargebacks against each threshold", async () => {
+    const { cookie } = await signedIn(database.db, ["viewer"]);
+    await vi.waitFor(
+      async () =>
+        expect(await page("/chargebacks", cookie)).toMatch(/<title id="thresholds-0-title">[^]*visa VAMP \d+ of \d+/),
+      { timeout: 10_000 },
+    );
+  });
+
   test("has how others ended on a page of its own", async () => {
     const { cookie } = await signedIn(database.db, ["viewer"]);
     const text = textOf(await page("/chargebacks?show=ended", cookie));

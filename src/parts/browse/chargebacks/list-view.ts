@@ -10,6 +10,8 @@ import { type CaseFilter, caseFilters, isCaseShown } from "../../../app/dashboar
 import { filterForm } from "../../../app/dashboard/elements/filter-form.ts";
 import { money, outside, shortId, state, sums, time } from "../../../app/dashboard/elements/values.ts";
 import { oldestFirst, pager } from "../../../app/dashboard/elements/paging.ts";
+import { patterns, renderFigures } from "../../../app/figures/svg-figures.ts";
+import { ratioFigures, standingOf } from "./ratio-figure.ts";
 import { table } from "../../../app/dashboard/elements/table.ts";
 
 /** Unknown: the database was too slow. Computing: they are being summed up for the next page. Null: without reports. */
@@ -60,7 +62,7 @@ export function renderOpenChargebacks(page: ListPage): Html {
       chargeback comes. Card networks give a few weeks, counted from a day that may lie before the one shown here.
     </p>
     <p><a href="/chargebacks?show=ended">How chargebacks ended</a></p>
-    ${renderAges(page)} ${filterForm("/chargebacks", query, caseFilters)}
+    ${renderAges(page)} ${renderFigure(page.ratios)} ${filterForm("/chargebacks", query, caseFilters)}
     ${
       isMore &&
       html`<p class="problem">
@@ -137,6 +139,16 @@ function renderOpen(page: ListPage): Html {
   );
 }
 
+const standings = {
+  over: state("over the threshold", "bad"),
+  near: state("near", "warn"),
+  below: state("below", "good"),
+} as const;
+
+/** Drawn where people look; the table below the list has the numbers. */
+const renderFigure = (ratios: Ratios): Html | null =>
+  Array.isArray(ratios) ? html`${patterns}${renderFigures(ratioFigures(ratios), "thresholds")}` : null;
+
 function renderRatios(ratios: Ratios): Html | null {
   if (ratios === null) return null;
   if (ratios === "computing") {
@@ -164,12 +176,7 @@ function renderRatios(ratios: Ratios): Html | null {
       },
       {
         name: "State",
-        cell: ({ isOver, disputes, limit }) =>
-          isOver
-            ? state("over the threshold", "bad")
-            : disputes >= 0.8 * limit
-              ? state("near", "warn")
-              : state("below", "good"),
+        cell: (programme) => standings[standingOf(programme)],
       },
     ],
     ratios,
