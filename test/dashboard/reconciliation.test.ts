@@ -145,6 +145,12 @@ describe("a finding", () => {
     }
   });
 
+  test("is drawn by night beside what was healed; a filter leaves the drawing out", async () => {
+    const { text } = await page("/reconciliation/findings");
+    expect(text).toMatch(/<desc id="drift-0-description">\s*1 night: 0 findings were healed, 1 left open/);
+    expect((await page("/reconciliation/findings?state=healed")).text).not.toContain("drift-0");
+  });
+
   test("shows a viewer which fields differ, and nothing of persons; whoever may see them is recorded", async () => {
     await post(`/reconciliation/findings/${finding}/note`, { text: "Grace called" }, "operator");
     const seen = await page(`/reconciliation/findings/${finding}`);

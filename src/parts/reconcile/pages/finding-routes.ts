@@ -14,6 +14,10 @@ import { readCaseView, renderCase } from "../../../app/dashboard/elements/case.t
 import { caseRoutes } from "../../../app/dashboard/elements/case-routes.ts";
 import { listRoute } from "../../../app/dashboard/list-route.ts";
 import { type PageDeps, PageError, type PageRequest, type Route } from "../../../app/dashboard/route.ts";
+import { patterns, renderFigures } from "../../../app/figures/svg-figures.ts";
+import { counted } from "../../../platform/readable-text.ts";
+import { listRuns } from "../runs/list-runs.ts";
+import { drawnNights, driftByNight, driftFigures } from "./drift-figure.ts";
 import { renderFinding } from "./finding-view.ts";
 import { renderFindings, renderSums } from "./findings-view.ts";
 import { framed } from "./frame.ts";
@@ -25,7 +29,11 @@ const board = listRoute({
   list: findingList,
   title: "Findings",
   access: "status:read",
-  head: async ({ db }) => framed("Findings", renderSums(await sumOpenFindings(db))),
+  head: async (deps, { query }) =>
+    framed(
+      "Findings",
+      html`${renderSums(await sumOpenFindings(deps.db))} ${query.size === 0 ? await renderNights(deps) : null}`,
+    ),
   async choices({ db }, { visitor }) {
     const own = String(visitor.session.accountId);
     const others = (await listAssignees(db)).filter(({ id }) => String(id) !== own);
@@ -43,6 +51,21 @@ const board = listRoute({
     });
   },
 });
+
+/** More runs of 30 days than a night has by any schedule. */
+const mostRuns = 1_000;
+
+/** One statement. */
+async function renderNights({ db, clock, timeZone }: PageDeps): Promise<Html> {
+  const now = clock.now();
+  const since = new Date(now.getTime() - drawnNights * 86_400_000);
+  const nights = driftByNight(await listRuns(db, { since, limit: mostRuns }), { now, timeZone });
+  const figures = driftFigures(nights);
+  if (figures.length > 0) return html`${patterns}${renderFigures(figures, "drift")}`;
+  return html`<p class="hint">
+    ${nights.length === 0 ? `No run in the last ${drawnNights} nights.` : `No drift in ${counted(nights.length, "night")}.`}
+  </p>`;
+}
 
 /** `with=me` in an address means the account of the visitor. */
 function withOwnNumber(request: PageRequest): PageRequest {

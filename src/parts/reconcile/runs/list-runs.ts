@@ -41,17 +41,20 @@ export interface RunFilter {
   state?: RunState | null;
   /** Runs older than this one: its `id`. */
   before?: number | null;
+  /** Runs that began at this time or later. */
+  since?: Date | null;
 }
 
 /** The newest first. One statement. */
 export async function listRuns(
   db: Knex,
-  { kind = null, state = null, before = null, limit }: RunFilter & { limit: number },
+  { kind = null, state = null, before = null, since = null, limit }: RunFilter & { limit: number },
 ): Promise<RunRow[]> {
   const query = db("reconcile.runs").orderBy("id", "desc").limit(limit);
   if (kind !== null) void query.where({ kind });
   if (state !== null) void query.where({ state });
   if (before !== null) void query.where("id", "<", before);
+  if (since !== null) void query.where("started_at", ">=", since);
   return (await query.select<StoredRun[]>("*")).map(toRow);
 }
 
