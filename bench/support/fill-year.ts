@@ -6,6 +6,21 @@ import { fillSeed, filledYear, orderStepMs, yearStart } from "./year.ts";
 export const idSql = (kind: string, n: string): string =>
   `overlay(overlay(md5('${fillSeed}:${kind}:' || ${n}) placing '4' from 13) placing 'a' from 17)::uuid::text`;
 
+const sqlWords = (list: string): string => `array['${list.split(" ").join("', '")}']`;
+
+/** Customer `n`'s name: one in ten is called Smith, the others by 8,000 names of two syllables and an ending. */
+const firstNameSql = (n: string): string =>
+  `(${sqlWords("Ada Ben Carla David Emma Frances Grace Hugo Ines John Karin Liam Maria Noor Otto Paula Rosa Sven Tara Uma")})[1 + ${n} % 20]`;
+const lastNameSql = (n: string): string =>
+  `case when ${n} % 10 = 3 then 'Smith' else
+     (${sqlWords("Al Bar Cor Dun El Fitz Gar Hal In Jor Kel Lam Mor Nor Os Pen Rit Sal Tor Wil")})[1 + ${n} / 10 % 20] ||
+     (${sqlWords("a be chi do en fre go ha is ken")})[1 + ${n} / 200 % 10] ||
+     (${sqlWords("ber ckson dell e ford gan hill ker ley man nett per quist rie son ton vers ward young zel")})[1 + ${n} / 2000 % 20] end`;
+/** Addresses with a name in them, and every third one without. */
+const emailSql = (n: string): string =>
+  `case when ${n} % 3 = 0 then 'buyer-' || ${n} || '@example.com'
+     else lower(${firstNameSql(n)} || '.' || ${lastNameSql(n)}) || ${n} || '@mail.example' end`;
+
 const iso = (at: string): string => `to_char(${at} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')`;
 const versionTime = (at: string): string => `to_char(${at} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')`;
 
@@ -124,13 +139,13 @@ async function fillCustomers(client: ClientBase, orders: number): Promise<void> 
     await client.query(`
     insert into mirror.customers (id, email, first_name, last_name, phone, created_at, updated_at, data, version,
       source_updated_at, content_hash, last_cause)
-    select id, 'buyer-' || i || '@example.com', 'Ada', 'Beispiel', '+1555' || lpad(i::text, 8, '0'), at, at,
-      jsonb_build_object('id', id, 'email', 'buyer-' || i || '@example.com', 'first_name', 'Ada', 'last_name', 'Beispiel',
+    select id, email, first, last, '+1555' || lpad(i::text, 8, '0'), at, at,
+      jsonb_build_object('id', id, 'email', email, 'first_name', first, 'last_name', last,
         'phone', '+1555' || lpad(i::text, 8, '0'), 'metadata', jsonb_build_object('source', 'checkout'), 'created_at', ${iso("at")},
         'updated_at', ${iso("at")}), ${versionTime("at")} || '|-|4|' || md5(id), at, md5(id), 'import'
     from generate_series(0, ${orders / 4 - 1}) i,
-      lateral (select ${idSql("customer", "i")} as id,
-        timestamptz '${yearStart}' + i * interval '${orderStepMs(orders / 4)} ms' as at) c`);
+      lateral (select ${idSql("customer", "i")} as id, ${emailSql("i")} as email, ${firstNameSql("i")} as first,
+        ${lastNameSql("i")} as last, timestamptz '${yearStart}' + i * interval '${orderStepMs(orders / 4)} ms' as at) c`);
     await client.query(`
     insert into mirror.subscriptions (id, customer_id, status, amount, currency, current_billing_cycle, created_at, updated_at,
       data, version, source_updated_at, content_hash, last_cause)

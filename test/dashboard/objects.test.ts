@@ -79,14 +79,50 @@ describe("search", () => {
     ["an e-mail address in any case", "JANE@Example.com", "/objects/customer/customer-1"],
     ["the last four digits of a card", "4242", "/objects/order/order-1"],
     ["a transaction's id", "sale-1", "/objects/transaction/sale-1"],
+    ["the beginning of an id", "customer", "/objects/customer/customer-1"],
+    ["a name", "Jane", "/objects/customer/customer-1"],
+    ["first and last name in either order", "DOE, jane", "/objects/customer/customer-1"],
+    ["the beginning of an e-mail address", "jane@exam", "/objects/customer/customer-1"],
   ])("by %s leads straight to the one object", async (_, q, to) => {
     await apply(
       database.db,
       shown("order", sampleOrder({ payment_method: card, transactions: [sampleEntry()] })),
-      shown("customer", sampleCustomer()),
+      shown("customer", sampleCustomer({ last_name: "Doe" })),
     );
     const answer = await find(q);
     expect([answer.status, answer.headers.get("location")]).toEqual([303, to]);
+  });
+
+  test("by an event's number leads to the event, by digits only where no order has that number", async () => {
+    const seq = await storeRow(database.db, { type: "order.paid", resourceId: "order-1" });
+    const digits = String(seq).padStart(5, "0");
+    expect((await find(`event ${seq}`, viewer)).headers.get("location")).toBe(`/events/${seq}`);
+    expect((await find(digits, viewer)).headers.get("location")).toBe(`/events/${seq}`);
+    await apply(database.db, shown("order", sampleOrder({ order_number: digits })));
+    expect((await find(digits, viewer)).headers.get("location")).toBe("/objects/order/order-1");
+  });
+
+  test("names customer, product and card, and what looks charged twice, to those who may see people", async () => {
+    const items = ["Black tea", "Cup", "Sieve"].map((name) => ({ product_id: "p1", name, quantity: 1 }));
+    const tea = sampleOrder({ payment_method: card, items });
+    await apply(
+      database.db,
+      shown("customer", sampleCustomer({ last_name: "Doe" })),
+      shown("order", tea),
+      shown("order", { ...tea, id: "order-2", order_number: "AB12CD35", created_at: at(2) }),
+    );
+    const plain = wordsOf(await (await find("4242")).text());
+    const order = (number: string, second: number) =>
+      `Jane Doe Order ${number} Same amount and card, 2 s apart Paid 10.00 USD Black tea +2 visa 4242 2025-03-01 12:00:0${second} UTC`;
+    expect(plain).toContain(order("AB12CD35", 2));
+    expect(plain).toContain(order("AB12CD34", 0));
+    const seen =
+      wordsOf(await (await find("order-", viewer)).text()) + wordsOf(await (await find("customer", viewer)).text());
+    expect(seen).not.toMatch(/jane|doe|black tea|4242/i);
+  });
+
+  test("keeps what was typed in its field", async () => {
+    expect(await (await find(" #none-such ")).text()).toContain('value="#none-such"');
   });
 
   test("lists several, the newest first, and goes on after the last of a page", async () => {
@@ -116,12 +152,14 @@ describe("search", () => {
     await apply(database.db, shown("customer", sampleCustomer()));
     await find("jane@example.com");
     await find("9876");
+    await find("Jane Nobody");
     const rows = await acts("person.searched");
     expect(rows.map(({ after }) => after)).toEqual([
+      { by: "name", hits: 0 },
       { by: "last four digits", hits: 0 },
       { by: "e-mail address", hits: 1 },
     ]);
-    expect(JSON.stringify(rows)).not.toMatch(/jane@|9876/);
+    expect(JSON.stringify(rows)).not.toMatch(/jane|9876/i);
   });
 
   test("by what is personal finds nothing for somebody without person:read", async () => {
@@ -136,6 +174,9 @@ describe("search", () => {
     const digits = await find("4242", viewer);
     expect(digits.status).toBe(200);
     expect(await digits.text()).toContain("Nothing was found");
+    const name = await find("Jane", viewer);
+    expect(name.status).toBe(200);
+    expect(await name.text()).toContain("Nothing was found");
   });
 
   test("of nothing, and an empty mirror, say how to begin", async () => {
@@ -194,12 +235,50 @@ describe("the page of an object", () => {
     expect((await open("/objects/subscription/subscription-1")).text).toContain('href="/objects/order/order-1"');
   });
 
+  test("is titled by what a person says of it, and by numbers and ids for those who may not see people", async () => {
+    await apply(
+      database.db,
+      shown("customer", sampleCustomer({ last_name: "Doe" })),
+      shown("order", sampleOrder({ items: [{ product_id: "p1", name: "Beans", quantity: 2 }] })),
+      shown("subscription", sampleSubscription()),
+    );
+    const titleOf = async (path: string, cookie: string): Promise<string> => {
+      const { text } = await open(`/objects/${path}`, cookie);
+      const [title = "", heading] = [/<title>(.*) –/.exec(text)?.[1], /<h1>(.*)<\/h1>/.exec(text)?.[1]];
+      expect(heading).toBe(title);
+      return title;
+    };
+    expect(await titleOf("customer/customer-1", support)).toBe("Jane Doe");
+    expect(await titleOf("customer/customer-1", viewer)).toBe("Customer customer-1");
+    expect(await titleOf("order/order-1", support)).toBe("Order AB12CD34: 10.00 USD, Jane Doe, Beans");
+    expect(await titleOf("order/order-1", viewer)).toBe("Order AB12CD34: 10.00 USD");
+    expect(await titleOf("subscription/subscription-1", support)).toBe("Subscription Monthly: 9.00 USD, Jane Doe");
+    expect(await titleOf("subscription/subscription-1", viewer)).not.toContain("Jane");
+  });
+
+  test("says of a customer and of each order what looks charged twice, and leads to the other order", async () => {
+    await apply(
+      database.db,
+      shown("customer", sampleCustomer()),
+      shown("order", sampleOrder({ payment_method: card })),
+      shown("order", sampleOrder({ id: "order-2", order_number: "AB12CD35", payment_method: card, created_at: at(2) })),
+      shown("order", sampleOrder({ id: "order-3", status: "failed", payment_method: card, created_at: at(3) })),
+    );
+    const customer = wordsOf((await open("/objects/customer/customer-1")).text);
+    expect(customer.match(/Same amount and card, 2 s apart/g)).toHaveLength(3);
+    expect(customer).toContain("Charged 20.00 USD in 2 paid orders");
+    const order = (await open("/objects/order/order-1", viewer)).text;
+    expect(wordsOf(order)).toContain("10.00 USD: this order and AB12CD35. Same amount and card, 2 s apart");
+    expect(order).toContain('href="/objects/order/order-2"');
+    expect((await open("/objects/order/order-3")).text).not.toContain("double charge");
+  });
+
   test("shows ten of what belongs to it, and all of them page by page", async () => {
     await apply(
       database.db,
       shown("customer", sampleCustomer()),
       ...Array.from({ length: 55 }, (_, n) =>
-        shown("order", sampleOrder({ id: `order-${n}`, order_number: `N${n}`, created_at: at(n) })),
+        shown("order", sampleOrder({ id: `order-${n}`, order_number: `N${n}`, total: n, created_at: at(n) })),
       ),
     );
     const links = /href="\/objects\/order\/order-\d+"/g;

@@ -2,6 +2,7 @@ import { beforeEach, expect, test } from "vitest";
 import {
   findByEmail,
   findById,
+  findByIdStart,
   findByLastFour,
   findByOrderNumber,
   findChargebacks,
@@ -40,6 +41,28 @@ test("an e-mail address is found whole and in any case, never a part of it", asy
   expect(await findByEmail(db, "doe@example.com", 9)).toEqual([]);
   expect(await findByEmail(db, "%@example.com", 9)).toEqual([]);
 });
+
+test("an id is found by its beginning, from eight characters on", async () => {
+  const { db } = database;
+  await apply(
+    db,
+    shown("order", sampleOrder({ id: "abcdefgh-1" })),
+    shown("customer", sampleCustomer({ id: "abcdefgh-2" })),
+  );
+  await apply(db, shown("order", sampleOrder({ id: "abcdefgi" })));
+  expect(idsOf(await findByIdStart(db, "abcdefgh", 9))).toEqual(["abcdefgh-1", "abcdefgh-2"]);
+  expect(idsOf(await findByIdStart(db, "ABCDEFGH-1", 9))).toEqual(["abcdefgh-1"]);
+  expect(await findByIdStart(db, "abcdefg", 9)).toEqual([]);
+  expect(await findByIdStart(db, "abcdefg%", 9)).toEqual([]);
+});
+
+test.each(["Web-1001", "web-1001", "WEB-1001"])(
+  "a number in capitals and small letters is found as %s",
+  async (typed) => {
+    await apply(database.db, shown("order", sampleOrder({ order_number: "Web-1001" })));
+    expect(idsOf(await findByOrderNumber(database.db, typed, 9))).toEqual(["order-1"]);
+  },
+);
 
 test("orders of one card and one moment are each listed once, however the list is cut", async () => {
   const { db } = database;

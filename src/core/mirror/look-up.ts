@@ -7,6 +7,8 @@ import type { ObjectKey, Resource } from "./snapshot.ts";
 
 /** An object as a list shows it, without personal data. */
 export interface ListedObject extends ObjectKey {
+  /** Its own id, of a customer. */
+  customerId: string | null;
   orderNumber: string | null;
   /** `sale` or `refund`, of a transaction. */
   type: string | null;
@@ -23,9 +25,10 @@ export interface ListPart {
   limit: number;
 }
 
-interface ListedRow {
+export interface ListedRow {
   resource: Resource;
   id: string;
+  customer_id: string | null;
   order_number: string | null;
   type: string | null;
   status: string | null;
@@ -35,17 +38,18 @@ interface ListedRow {
 }
 
 /** Columns of a row `t`. */
-function listedColumns({ name, amount, table }: MirrorResource): string {
+export function listedColumns({ name, amount, table }: MirrorResource): string {
   const own = table === "customers" ? "null" : "t.status";
-  return `'${name}' as resource, t.id, ${table === "orders" ? "t.order_number" : "null"} as order_number,
+  return `'${name}' as resource, t.id, t.${table === "customers" ? "id" : "customer_id"} as customer_id, ${table === "orders" ? "t.order_number" : "null"} as order_number,
     ${table === "transactions" ? "t.type" : "null"} as type, ${own} as status,
     ${amount === undefined ? "null::bigint" : `t.${amount}`} as amount,
     ${amount === undefined ? "null" : "t.currency"} as currency, t.created_at`;
 }
 
-const listedOf = (row: ListedRow): ListedObject => ({
+export const listedOf = (row: ListedRow): ListedObject => ({
   resource: row.resource,
   id: row.id,
+  customerId: row.customer_id,
   orderNumber: row.order_number,
   type: row.type,
   status: row.status,
@@ -67,12 +71,38 @@ export async function findById(db: Knex, id: string): Promise<ListedObject[]> {
   return rows.map(listedOf);
 }
 
-/** The orders with this number, the newest first; small letters also find capitals. One statement, an index. */
+/** A shorter beginning would find too many. */
+const shortestIdStart = 8;
+
+/**
+ * The objects whose ids begin with this text, of any kind, at most so many of each; also in small letters. None for a
+ * text that is shorter than eight characters. One statement, indexes.
+ */
+export async function findByIdStart(db: Knex, start: string, limit: number): Promise<ListedObject[]> {
+  if (start.length < shortestIdStart || !isWireId(start)) return [];
+  // In a subquery of its own, each beginning is a range of the index.
+  const selects = mirrorResources.map(
+    (resource) =>
+      `select ${listedColumns(resource)} from unnest(:starts::text[]) as s(start), lateral (
+         select * from mirror.${resource.table} o
+         where o.id >= s.start collate "C" and o.id < (s.start || U&'\\+10FFFF') collate "C"
+         order by o.id limit :limit) t`,
+  );
+  const { rows } = await db.raw<{ rows: ListedRow[] }>(selects.join(" union all "), {
+    starts: sqlArray([...new Set([start, start.toLowerCase()])]),
+    limit,
+  });
+  return rows.map(listedOf);
+}
+
+/** The orders with this number in any case, the newest first. One statement, indexes. */
 export async function findByOrderNumber(db: Knex, number: string, limit: number): Promise<ListedObject[]> {
   const { rows } = await db.raw<{ rows: ListedRow[] }>(
     `select ${listedColumns(resourceNamed("order"))} from mirror.orders t
-     where t.order_number = any(:numbers::text[]) order by t.created_at desc nulls last, t.id desc limit :limit`,
-    { numbers: sqlArray([...new Set([number, number.toUpperCase()])]), limit },
+     where t.order_number = any(array[:number, upper(:number)])
+       or t.order_number <> upper(t.order_number) and lower(t.order_number) = lower(:number)
+     order by t.created_at desc nulls last, t.id desc limit :limit`,
+    { number, limit },
   );
   return rows.map(listedOf);
 }
@@ -91,27 +121,22 @@ export async function findByEmail(db: Knex, email: string, limit: number): Promi
   return rows.map(listedOf);
 }
 
-/** An order that was paid by a card. */
-export interface CardOrder extends ListedObject {
-  cardBrand: string | null;
-}
-
 /**
  * The orders whose card ends with these four digits, the newest first, after a certain one. Personal data: the access
  * is recorded. One statement, an index.
  */
-export async function findByLastFour(db: Knex, digits: string, { after, limit }: ListPart): Promise<CardOrder[]> {
-  const { rows } = await db.raw<{ rows: (ListedRow & { card_brand: string | null })[] }>(
-    `select ${listedColumns(resourceNamed("order"))}, t.card_brand from mirror.orders t
+export async function findByLastFour(db: Knex, digits: string, { after, limit }: ListPart): Promise<ListedObject[]> {
+  const { rows } = await db.raw<{ rows: ListedRow[] }>(
+    `select ${listedColumns(resourceNamed("order"))} from mirror.orders t
      where t.card_last_four = :digits and t.created_at is not null ${isAfter("orders", after)}
      order by t.created_at desc, t.id desc limit :limit`,
     { digits, limit, ...(after === null ? {} : { after }) },
   );
-  return rows.map((row) => ({ ...listedOf(row), cardBrand: row.card_brand }));
+  return rows.map(listedOf);
 }
 
 /** The first condition finds the place in the index; the second orders objects with one creation time. */
-function isAfter(table: string, after: string | null): string {
+export function isAfter(table: string, after: string | null): string {
   if (after === null) return "";
   const place = `(select p.created_at from mirror.${table} p where p.id = :after)`;
   return `and t.created_at <= ${place} and (t.created_at < ${place} or t.id < :after)`;
@@ -127,8 +152,8 @@ export interface Relation {
 }
 
 export const relations: readonly Relation[] = [
-  { name: "subscriptions", of: "customer", to: "subscription", column: "customer_id" },
   { name: "orders", of: "customer", to: "order", column: "customer_id" },
+  { name: "subscriptions", of: "customer", to: "subscription", column: "customer_id" },
   { name: "orders", of: "subscription", to: "order", column: "subscription_id" },
   { name: "transactions", of: "order", to: "transaction", column: "order_id" },
 ];

@@ -11,7 +11,7 @@ import { runCommand } from "../../main/cli/command-line.ts";
 import { type Deliveries, startDeliveries } from "../../reconcile/deliveries.ts";
 import { chromiumAvailable } from "../../support/chromium.ts";
 import { applyDeps, poisonOrder } from "../../worker/worker-stand.ts";
-import { aCustomer, aSubscription } from "../../sandbox/harness.ts";
+import { aCustomer, aSubscription, anOrder } from "../../sandbox/harness.ts";
 import { type DashboardStand, openDashboard, signedIn } from "../dashboard-stand.ts";
 import { reconcileAll } from "../fill-database.ts";
 import { useFilledDatabase } from "../filled-database.ts";
@@ -161,12 +161,13 @@ describe.skipIf(!chromiumAvailable)("with the dashboard", () => {
     await reconcileAll(db, sandbox.url, { kinds: ["full"], reportOnly: true });
 
     const lin = await comes("lin@example.com", "operator");
-    await lin.searches(order.order_number, `Order ${order.order_number}`);
+    const [before, after] = [order.total, total].map((minor) => (minor / 100).toFixed(2));
+    const titled = new RegExp(`^Order ${order.order_number}: `);
+    await lin.searches(order.order_number, titled);
     expect(await lin.reads()).toContain("1 thing is not right here");
     await lin.follows(/^Finding \d+$/, /^Finding \d+$/);
-    const [before, after] = [order.total, total].map((minor) => (minor / 100).toFixed(2));
     expect(await lin.reads()).toMatch(new RegExp(`total .*${before} .*${after} `));
-    await lin.follows("Why its fields have their values", `Order ${order.order_number}`);
+    await lin.follows("Why its fields have their values", titled);
     const blame = lin.main.getByRole("region", { name: "Fields" }).getByRole("row");
     const ofTotal = blame.filter({ has: lin.page.getByText("total", { exact: true }) });
     expect(spaced(await ofTotal.innerText())).toMatch(
@@ -177,7 +178,7 @@ describe.skipIf(!chromiumAvailable)("with the dashboard", () => {
     await lin.writes("Why; name no customer", "the service changed it without an event");
     await lin.presses("Heal it from the service");
     expect(await lin.reads()).toMatch(/healed by lin@example\.com.*It has no open finding/);
-    await lin.follows(order.id, `Order ${order.order_number}`);
+    await lin.follows(order.id, titled);
     expect(await lin.reads()).not.toContain("not right here");
     expect(await lin.reads()).toContain(after);
     await lin.follows("Its findings", "Findings");
@@ -187,8 +188,35 @@ describe.skipIf(!chromiumAvailable)("with the dashboard", () => {
       by: "lin@example.com",
       act: "object.healed",
       on: order.id,
-      page: `Order ${order.order_number}`,
+      page: titled,
     });
+  });
+
+  test("support is asked why a customer was charged twice, and sees both charges marked after one click", async () => {
+    const { sandbox } = database;
+    const card = { svc_gateway_customer_vault_id: "card_visa" };
+    const name = { first_name: "Prudence", last_name: "Twyce", email: "prudence.twyce@example.test" };
+    const customer = await sandbox.ok("POST", "/v1/customers", { ...name, ...card });
+    const first = await anOrder(sandbox, customer);
+    await sandbox.control("POST", "/clock", { advance_seconds: 2 });
+    const second = await anOrder(sandbox, customer);
+    await service.deliver();
+
+    const ada = await comes("ada@example.com", "support");
+    let clicks = 0;
+    ada.page.on("framenavigated", () => (clicks += 1));
+    await ada.searches("twyce prudence", "Prudence Twyce");
+    const rows = ada.main.getByRole("region", { name: "The newest orders" }).locator("tbody tr");
+    const marked = (await rows.allInnerTexts())
+      .map(spaced)
+      .filter((row) => row.includes("Same amount and card, 2 s apart"));
+    expect(marked.map((row) => [first, second].findIndex(({ order_number }) => row.includes(order_number)))).toEqual([
+      1, 0,
+    ]);
+    expect(clicks).toBeLessThanOrEqual(2);
+    expect(await ada.reads()).toContain("It looks like a double charge");
+    await ada.follows(second.order_number, new RegExp(`^Order ${second.order_number}: .* Prudence Twyce`));
+    expect(await ada.reads()).toContain(`this order and ${first.order_number}`);
   });
 
   test("one prepares a month and another closes it; print and command line have the same hashes", async () => {

@@ -1,10 +1,22 @@
 import type { Change } from "../../../core/mirror/changes/read-changes.ts";
-import type { CardOrder, ListedObject } from "../../../core/mirror/look-up.ts";
+import type { ListedCharge } from "../../../core/mirror/charges.ts";
+import type { ListedObject } from "../../../core/mirror/look-up.ts";
 import { tallyhook } from "../../../platform/command-line.ts";
 import { type Html, html } from "../../../platform/html.ts";
-import { money, objectLink, outside, state, time } from "../../../app/dashboard/elements/values.ts";
+import { withoutControls } from "../../../platform/readable-text.ts";
+import {
+  money,
+  objectLink,
+  objectPath,
+  outside,
+  shortId,
+  state,
+  time,
+} from "../../../app/dashboard/elements/values.ts";
 import type { PageOf } from "../../../app/dashboard/elements/paging.ts";
 import { type TableColumn, table } from "../../../app/dashboard/elements/table.ts";
+import { type Recognized, cardInWords, chargeOf, nearestDouble, itemsInWords } from "./recognized.ts";
+import { exactTime } from "./source.ts";
 import { nouns, statusWords } from "./words.ts";
 
 /** What the search field at the head of every page finds. */
@@ -12,33 +24,45 @@ const searchHint = (mayFindPersons: boolean): Html =>
   html`<p class="lead">
     ${
       mayFindPersons
-        ? "Search by order number, any id, a whole e-mail address, or the last four digits of a card. Searches by " +
-          "e-mail address and card are recorded, without the text that was searched for."
-        : "Search by order number or any id. Searching by e-mail address or card requires the permission person:read."
+        ? "Search by order number, name, e-mail address or its beginning, the last four digits of a card, any id or its " +
+          "first eight characters, or “event 308”. Searches for people are recorded, without the text that was searched for."
+        : "Search by order number, any id or its first eight characters, or “event 308”. Searching by name, e-mail " +
+          "address or card requires the permission person:read."
     }
   </p>`;
 
 export interface FoundPage {
-  found: PageOf<ListedObject | CardOrder>;
+  found: PageOf<ListedObject>;
+  recognized: Recognized;
   /** The searched text; null where it is personal. */
   text: string | null;
   /** The query that the form for older results sends. */
   query: string;
-  mayFindPersons: boolean;
+  /** Whether more customers match than were looked at. */
+  isCut: boolean;
   timeZone: string;
 }
 
 /** A search's results: several, or none. */
 export function renderFound(page: FoundPage): Html {
-  const { found, text, query, timeZone, mayFindPersons } = page;
-  return html`${searchHint(mayFindPersons)}
+  const { found, recognized, text, query, isCut, timeZone } = page;
+  return html`${found.rows.length === 0 && searchHint(recognized.showsPersons)}
+  ${
+    isCut &&
+    html`<p class="notice" role="status">
+      More than 500 customers match, and these are only some of them: add another name, or the beginning of the e-mail
+      address.
+    </p>`
+  }
   ${renderObjects(found.rows, {
     caption: text === null ? "Found, newest first" : `Found for “${text}”, newest first`,
     empty: html`<p>Nothing was found.</p>
       <p>
-        Is it the whole address, number or id? What happened within the last seconds may still be on its way:
-        <a href="/events">see the newest events</a>.
+        A name, an address and an id are found by their beginnings, an order number by the whole of it. What happened
+        within the last seconds may still be on its way: <a href="/events">see the newest events</a>.
       </p>`,
+    recognized,
+    leadsWithCustomer: true,
     timeZone,
   })}
   ${
@@ -51,41 +75,98 @@ export function renderFound(page: FoundPage): Html {
   }`;
 }
 
+export interface ObjectsTable {
+  caption: string;
+  empty: Html;
+  recognized: Recognized;
+  /** For a list of several customers' objects. */
+  leadsWithCustomer?: boolean;
+  timeZone: string;
+}
+
 /** A table of objects that leads to their pages. */
 export function renderObjects(
-  rows: readonly (ListedObject | CardOrder)[],
-  { caption, empty, timeZone }: { caption: string; empty: Html; timeZone: string },
+  rows: readonly ListedObject[],
+  { caption, empty, recognized, leadsWithCustomer = false, timeZone }: ObjectsTable,
 ): Html {
-  const columns: TableColumn<ListedObject | CardOrder>[] = [
-    { name: "What", cell: ({ resource, type }) => whatOf(resource, type) },
-    { name: "Id", kind: "id", cell: ({ resource, id }) => objectLink(resource, id) },
+  const charge = (row: ListedObject) => chargeOf(recognized, row);
+  const columns: TableColumn<ListedObject>[] = [
+    { name: "What", cell: (row) => html`${whatOf(row, recognized)}${doubleMark(row, recognized)}` },
+    { name: "State", cell: (row) => statusBadge(row.resource, row.status) || newestState(charge(row)) },
   ];
-  if (rows.some(({ orderNumber }) => orderNumber !== null)) {
-    columns.push({ name: "Number", cell: ({ orderNumber }) => outside(orderNumber ?? "", 60) });
+  if (leadsWithCustomer && rows.some(({ customerId }) => recognized.names.get(customerId ?? "") !== undefined)) {
+    columns.unshift({ name: "Customer", cell: (row) => customerOf(row, recognized) });
   }
-  columns.push({ name: "State", cell: ({ resource, status }) => statusBadge(resource, status) });
-  if (rows.some((row) => "cardBrand" in row)) {
-    columns.push({
-      name: "Card",
-      cell: (row) => ("cardBrand" in row ? outside(row.cardBrand ?? "brand not known", 40) : ""),
-    });
-  }
-  if (rows.some(({ amount }) => amount !== null)) {
-    columns.push({
+  const addWhereKnown = (column: TableColumn<ListedObject>, isKnown: (row: ListedObject) => boolean): void => {
+    if (rows.some(isKnown)) columns.push(column);
+  };
+  const amountOf = (row: ListedObject) => row.amount ?? charge(row)?.amount ?? null;
+  addWhereKnown(
+    {
       name: "Amount",
       kind: "number",
-      cell: ({ amount, currency }) => (amount === null ? "" : money(amount, currency)),
-    });
-  }
-  columns.push({
-    name: "Created",
-    cell: ({ createdAt }) => (createdAt === null ? "not known yet" : time(createdAt, timeZone)),
-  });
+      cell: (row) => {
+        const amount = amountOf(row);
+        return amount === null ? "" : money(amount, row.currency ?? charge(row)?.currency ?? null);
+      },
+    },
+    (row) => amountOf(row) !== null,
+  );
+  const words = (name: string, of: (charge: ListedCharge) => string | null): void => {
+    const wordsOf = (row: ListedObject): string | null => {
+      const its = charge(row);
+      return its === null ? null : of(its);
+    };
+    addWhereKnown({ name, cell: (row) => outside(wordsOf(row) ?? "", 100) }, (row) => wordsOf(row) !== null);
+  };
+  words("Product", itemsInWords);
+  words("Card", cardInWords);
+  columns.push(
+    {
+      name: "When",
+      kind: "moment",
+      cell: (row) => {
+        const at = charge(row)?.at ?? row.createdAt;
+        return at === null ? "not known yet" : exactTime(at, timeZone);
+      },
+    },
+    { name: "Id", kind: "id", cell: ({ id }) => html`<span class="hint">${shortId(id)}</span>` },
+  );
   return table(columns, rows, { caption, empty });
 }
 
-const whatOf = (resource: string, type: string | null): Html | string =>
-  type === null ? (nouns[resource] ?? resource) : html`${nouns[resource] ?? resource}: ${outside(type, 40)}`;
+/** A short number stays beside its noun; a long one breaks. */
+const numberOf = (number: string): Html =>
+  number.length > 20 ? outside(number, 60) : html`<bdi>${withoutControls(number)}</bdi>`;
+
+/** The object in words, which lead to its page. */
+function whatOf({ resource, id, type, orderNumber }: ListedObject, { newest }: Recognized): Html {
+  const noun = nouns[resource] ?? resource;
+  const words =
+    orderNumber !== null
+      ? html`${noun} ${numberOf(orderNumber)}`
+      : type === null
+        ? noun
+        : html`${noun}: ${outside(type, 40)}`;
+  return html`<a href="${objectPath(resource, id)}">${words}</a
+    >${newest.has(id) && html`<br /><span class="hint">with the newest order</span>`}`;
+}
+
+function customerOf({ customerId }: ListedObject, { names }: Recognized): Html | string {
+  const name = customerId === null ? undefined : names.get(customerId);
+  if (customerId === null || name === undefined) return "";
+  return html`<a href="${objectPath("customer", customerId)}">${name === "" ? "no name" : outside(name, 60)}</a>`;
+}
+
+const newestState = (charge: ListedCharge | null): Html | string =>
+  charge === null ? "" : statusBadge("order", charge.status);
+
+/** That another order looks like the same charge, made twice. */
+function doubleMark(row: ListedObject, recognized: Recognized): Html | null {
+  const charge = row.resource === "order" ? chargeOf(recognized, row) : null;
+  const double = charge === null ? null : nearestDouble(recognized, charge);
+  return double && html`<br />${state(double.words, "warn")}`;
+}
 
 /** A status in words; empty without one. */
 export function statusBadge(resource: string, status: string | null): Html | string {

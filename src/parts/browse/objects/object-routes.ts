@@ -7,8 +7,6 @@ import { recordAct } from "../../../app/people/audit.ts";
 import { tallyhook } from "../../../platform/command-line.ts";
 import { type Html, html } from "../../../platform/html.ts";
 import { inTransaction } from "../../../platform/postgres/transactions.ts";
-import { shortenedTo } from "../../../platform/redaction.ts";
-import { withoutControls } from "../../../platform/readable-text.ts";
 import type { Answers } from "../../../app/answers.ts";
 import type { PageGroup } from "../../../app/dashboard/page-group.ts";
 import { recordPersonRead } from "../../../app/dashboard/elements/personal.ts";
@@ -17,9 +15,11 @@ import { PageError, type Route } from "../../../app/dashboard/route.ts";
 import { objectPath } from "../../../app/dashboard/elements/values.ts";
 import { failedLines, mostFailed } from "./failed-events-view.ts";
 import { renderFound, renderObjects, renderRecent } from "./list-view.ts";
-import { renderChargeback, renderObject, titleOf } from "./object-view.ts";
+import { renderChargeback, renderObject } from "./object-view.ts";
 import { readObjectPage } from "./read-object-page.ts";
+import { recognize, shown } from "./recognized.ts";
 import { readSearch, search } from "./search.ts";
+import { titleOf, titleOfObject } from "./titles.ts";
 
 const pageSize = 50;
 const recentChanges = 25;
@@ -49,7 +49,7 @@ const routesOf = (ask: Pick<Answers, "findingsOfObject">): readonly Route[] => [
       const wanted = readSearch(form.get("q") ?? "");
       if (wanted.text === "") return { kind: "redirect", to: "/objects" };
       const mayFindPersons = visitor.permissions.has("person:read");
-      if (wanted.personal === "e-mail address" && !mayFindPersons) {
+      if (wanted.is === "e-mail address" && !mayFindPersons) {
         throw new PageError(
           403,
           "Searching by e-mail address requires the permission person:read. Search by order number, or ask a " +
@@ -57,24 +57,32 @@ const routesOf = (ask: Pick<Answers, "findingsOfObject">): readonly Route[] => [
         );
       }
       const after = form.get("after");
-      const hits = await search(db, wanted, { mayFindPersons, after, limit: pageSize + 1 });
-      if (wanted.personal !== null && mayFindPersons) {
-        const after = { by: wanted.personal, hits: Math.min(hits.length, pageSize) };
-        await inTransaction(db, (trx) => recordAct(trx, actor, { action: "person.searched", after }));
+      const { rows, by, event, isCut } = await search(db, wanted, { mayFindPersons, after, limit: pageSize + 1 });
+      const [only] = rows;
+      const to =
+        event !== null
+          ? `/events/${event}`
+          : only !== undefined && rows.length === 1 && after === null && !isCut
+            ? objectPath(only.resource, only.id)
+            : null;
+      const recognized = await recognize(db, to === null ? rows.slice(0, pageSize) : [], {
+        showsPersons: mayFindPersons,
+      });
+      if (by !== null || recognized.names.size > 0) {
+        const recorded = { by: by ?? "number or id", hits: Math.min(rows.length, pageSize) };
+        await inTransaction(db, (trx) => recordAct(trx, actor, { action: "person.searched", after: recorded }));
       }
-      const [only] = hits;
-      if (only !== undefined && hits.length === 1 && after === null) {
-        return { kind: "redirect", to: objectPath(only.resource, only.id) };
-      }
+      if (to !== null) return { kind: "redirect", to };
       return {
         kind: "page",
         title: "Objects",
-        searched: wanted.text,
+        searched: wanted.typed,
         body: renderFound({
-          found: pageOf<ListedObject>(hits, pageSize, ({ id }) => id),
-          text: wanted.personal === null ? shown(wanted.text) : null,
-          query: wanted.text,
-          mayFindPersons,
+          found: pageOf<ListedObject>(rows, pageSize, ({ id }) => id),
+          recognized,
+          text: by === null ? shown(wanted.text) : null,
+          query: wanted.typed,
+          isCut,
           timeZone,
         }),
       };
@@ -116,10 +124,9 @@ const routesOf = (ask: Pick<Answers, "findingsOfObject">): readonly Route[] => [
       if (visitor.permissions.has("person:read")) {
         await recordPersonRead(deps.db, actor, { kind: key.resource, id: key.id });
       }
-      const number = page.object.row?.["order_number"];
       return {
         kind: "page",
-        title: titleOf(key.resource, shown(typeof number === "string" ? number : key.id)),
+        title: titleOfObject(page),
         body: renderObject(page),
       };
     },
@@ -128,7 +135,7 @@ const routesOf = (ask: Pick<Answers, "findingsOfObject">): readonly Route[] => [
     method: "GET",
     path: "/objects/:resource/:id/:relation",
     access: "status:read",
-    async answer({ db, timeZone }, { params, query }) {
+    async answer({ db, timeZone }, { params, query, visitor, actor }) {
       const { resource, id } = requireKey(params);
       const relation = relations.find(({ of, name }) => of === resource && name === params["relation"]);
       if (relation === undefined) throw new PageError(404, "There is no page at this address.");
@@ -139,6 +146,8 @@ const routesOf = (ask: Pick<Answers, "findingsOfObject">): readonly Route[] => [
         (row) => row.id,
       );
       const path = objectPath(resource, id);
+      const showsPersons = visitor.permissions.has("person:read");
+      if (showsPersons) await recordPersonRead(db, actor, { kind: resource, id });
       return {
         kind: "page",
         title: titleOf(resource, `${shown(id)}: ${relation.name}`),
@@ -146,6 +155,7 @@ const routesOf = (ask: Pick<Answers, "findingsOfObject">): readonly Route[] => [
           ${renderObjects(related.rows, {
             caption: "Newest first",
             empty: html`No ${relation.name} are known.`,
+            recognized: await recognize(db, related.rows, { showsPersons }),
             timeZone,
           })}
           ${pager(`${path}/${relation.name}`, query, related.older)}`,
@@ -197,6 +207,3 @@ const unknownObject = ({ resource, id }: Key, failed: readonly Html[]): PageErro
         </p>`,
     },
   );
-
-/** A text of the address or of the service, for a title or a sentence. */
-const shown = (text: string): string => withoutControls(shortenedTo(text, 80));

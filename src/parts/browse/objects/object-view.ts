@@ -1,7 +1,9 @@
+import { canonicalTimestamp } from "../../../core/contract/timestamp.ts";
 import { isObject } from "../../../core/contract/wire-types.ts";
 import type { FieldBlame } from "../../../core/mirror/blame/blame.ts";
 import type { KnownObject } from "../../../core/mirror/blame/object-history.ts";
 import type { CustomerName } from "../../../core/mirror/customer-names.ts";
+import type { ListedCharge } from "../../../core/mirror/charges.ts";
 import type { ListedObject, StoredChargeback } from "../../../core/mirror/look-up.ts";
 import { type Html, type HtmlPart, html } from "../../../platform/html.ts";
 import { redacted } from "../../../platform/redaction.ts";
@@ -13,7 +15,9 @@ import {
   objectLink,
   objectPath,
   outside,
+  shortId,
   state as stateBadge,
+  sums,
   time,
 } from "../../../app/dashboard/elements/values.ts";
 import { type BlameSection, renderBlame } from "./blame-view.ts";
@@ -21,8 +25,10 @@ import { type ValueStyle, fieldValue } from "./field-value.ts";
 import { type FailedEvent, failedLines } from "./failed-events-view.ts";
 import { renderObjects, statusBadge } from "./list-view.ts";
 import { type PastChoice, renderPastChoice, renderPastNotice } from "./past.ts";
+import { type Recognized, nearestDouble, known, nameIn } from "./recognized.ts";
+import { exactTime } from "./source.ts";
 import { type TimelineSection, renderTimeline } from "./timeline-view.ts";
-import { nouns, statusWords } from "./words.ts";
+import { statusWords } from "./words.ts";
 
 /** Objects that belong to the one of the page. */
 export interface RelatedList {
@@ -38,6 +44,9 @@ export interface ObjectPage {
   edited: readonly string[];
   /** Null: hidden from the visitor, or no customer. */
   person: CustomerName | null;
+  /** Null: no order, or the past. */
+  charge: ListedCharge | null;
+  recognized: Recognized;
   related: readonly RelatedList[];
   chargebacks: readonly StoredChargeback[];
   findings: readonly ObjectFinding[];
@@ -53,8 +62,9 @@ export interface ObjectPage {
 export function renderObject(page: ObjectPage): Html {
   const { past, blame, timeline } = page;
   return html`${past.at !== null && renderPastNotice(past.path, past.at, past.timeZone)}
-  ${past.at === null && renderTroubles(page)} ${renderHeader(page)} ${past.at === null && renderRelated(page)}
-  ${timeline !== null && renderTimeline(timeline)} ${renderBlame(blame)} ${renderPastChoice(past)}`;
+  ${past.at === null && renderTroubles(page)} ${renderHeader(page)} ${past.at === null && renderDoubles(page)}
+  ${past.at === null && renderRelated(page)} ${timeline !== null && renderTimeline(timeline)} ${renderBlame(blame)}
+  ${renderPastChoice(past)}`;
 }
 
 function renderTroubles({ object, edited, findings, failed, mayHeal, past }: ObjectPage): Html | null {
@@ -89,45 +99,82 @@ function renderTroubles({ object, edited, findings, failed, mayHeal, past }: Obj
 }
 
 function renderHeader(page: ObjectPage): Html {
-  const { object, fields, style, mayHeal, past } = page;
+  const { object, fields, style, past } = page;
   const { resource, id } = object;
   const valueOf = new Map(fields.map(({ field, value }) => [field, value]));
   const status = valueOf.get("status");
   const amount = ["total", "amount", "plan.amount"].flatMap((field) => valueOf.get(field) ?? [])[0];
   const isDeleted = valueOf.has("deleted_at") || valueOf.get("deleted") === true;
   const said = typeof status === "string" ? statusWords(resource, status).means : "";
+  const badges = html`${typeof status === "string" && statusBadge(resource, status)}
+  ${typeof amount === "number" && html`<span class="stat">${money(amount, style.currency)}</span>`}
+  ${isDeleted && stateBadge("Deleted at the service", "warn")}`;
   return html`<section class="card">
-    <div class="row">
-      ${typeof status === "string" && statusBadge(resource, status)}
-      ${typeof amount === "number" && html`<span class="stat">${money(amount, style.currency)}</span>`}
-      ${isDeleted && stateBadge("Deleted at the service", "warn")}
-      <span class="end row">
-        ${
-          past.at === null &&
-          html`<a href="/events?object=${encodeURIComponent(id)}">Its events</a>
-            <a href="/alerts?state=all&amp;object=${encodeURIComponent(id)}">Its alerts</a>
-            <a href="/reconciliation/findings?object=${encodeURIComponent(id)}&amp;state=any">Its findings</a>`
-        }
-        ${mayHeal && past.at === null && html`<a href="/reconciliation/heal/${encodeURIComponent(resource)}/${encodeURIComponent(id)}">Compare with the service and heal</a>`}
-      </span>
-    </div>
+    ${(typeof status === "string" || typeof amount === "number" || isDeleted) && html`<div class="row">${badges}</div>`}
     ${said !== "" && html`<p>${said}</p>`}
-    <nav class="row" aria-label="On this page">
-      ${past.at === null && html`<a href="#timeline">Timeline</a>`}
-      <a href="#blame">Why each field has its value</a>
-      <a href="#past">As it was at another time</a>
-    </nav>
     <dl class="facts">
-      <dt>Id</dt>
-      <dd>${copyableId(id)}</dd>
       ${factsOf(page, valueOf).map(
         ([name, value]) =>
           html`<dt>${name}</dt>
             <dd>${value}</dd>`,
       )}
+      <dt>Id</dt>
+      <dd class="hint">${copyableId(id)}</dd>
     </dl>
+    <nav class="row hint" aria-label="More about it">
+      ${past.at === null && html`<a href="#timeline">Timeline</a>`}
+      <a href="#blame">Why each field has its value</a>
+      <a href="#past">As it was at another time</a>
+      ${past.at === null && elsewhere(page)}
+    </nav>
   </section>`;
 }
+
+const elsewhere = ({ object: { resource, id }, mayHeal }: ObjectPage): Html =>
+  html`<a href="/events?object=${encodeURIComponent(id)}">Its events</a>
+    <a href="/alerts?state=all&amp;object=${encodeURIComponent(id)}">Its alerts</a>
+    <a href="/reconciliation/findings?object=${encodeURIComponent(id)}&amp;state=any">Its findings</a>
+    ${mayHeal && html`<a href="/reconciliation/heal/${encodeURIComponent(resource)}/${encodeURIComponent(id)}">Compare with the service and heal</a>`}`;
+
+/** What looks like a charge that was made twice: of the order, or among the orders of the list. */
+function renderDoubles({ object, charge, related, recognized, style }: ObjectPage): Html | null {
+  const listed =
+    charge === null ? related.flatMap(({ rows }) => rows).filter(({ resource }) => resource === "order") : [];
+  const charges = charge === null ? listed.flatMap(({ id }) => recognized.charges.get(id) ?? []) : [charge];
+  const pairs = charges.flatMap((one) => {
+    const double = nearestDouble(recognized, one);
+    return double === null ? [] : [{ one, ...double }];
+  });
+  // Of two that are both in the list, one says it.
+  const told = pairs.filter(
+    ({ one, other }, n) =>
+      !pairs.slice(0, n).some((before) => before.one.id === other.id && before.other.id === one.id),
+  );
+  if (told.length === 0) return null;
+  return html`<section class="problem">
+    <h2>${told.length === 1 ? "It looks like a double charge" : `There may be ${told.length} double charges`}</h2>
+    <ul>
+      ${told
+        .slice(0, mostDoubles)
+        .map(
+          ({ one, other, words }) =>
+            html`<li>
+              ${money(other.amount, other.currency)}: ${object.id === one.id ? "this order" : orderLink(one)} and
+              ${orderLink(other)}. ${words}; the later one at ${exactTime(later(one, other), style.timeZone)}.
+            </li>`,
+        )}
+    </ul>
+    <p>Compare what was ordered, then refund one where it was not meant.</p>
+  </section>`;
+}
+
+const mostDoubles = 3;
+
+const orderLink = ({ id, orderNumber }: ListedCharge): Html =>
+  html`<a href="${objectPath("order", id)}">${orderNumber === null ? shortId(id) : outside(orderNumber, 60)}</a>`;
+
+const later = (a: ListedCharge, b: ListedCharge): Date =>
+  new Date(Math.max(a.at?.getTime() ?? 0, b.at?.getTime() ?? 0));
 
 type Values = ReadonlyMap<string, unknown>;
 
@@ -144,21 +191,28 @@ function factsOf(page: ObjectPage, values: Values): [string, HtmlPart][] {
   };
   add("Order number", "order_number");
   if (object.resource === "transaction") add("Kind", "type");
+  const customer = values.get("customer_id");
+  if (person !== null && typeof customer === "string") {
+    const name = known(person.name);
+    facts.push([
+      "Customer",
+      html`<a href="${objectPath("customer", customer)}">${name === null ? shortId(customer) : outside(name, 200)}</a>`,
+    ]);
+    facts.push(["E-mail address", person.email === null ? "–" : fieldValue("email", person.email, style)]);
+  } else link("Customer", "customer", "customer_id");
   link("Order", "order", "order_id");
   link("Subscription", "subscription", "subscription_id");
   add("Billing cycle", "subscription_cycle");
   add("Billing cycle", "current_billing_cycle");
-  link("Customer", "customer", "customer_id");
-  if (person !== null) {
-    facts.push(["Name", person.name === "" ? "–" : fieldValue("name", person.name, style)]);
-    facts.push(["E-mail address", person.email === null ? "–" : fieldValue("email", person.email, style)]);
-  }
   if (object.resource === "customer") {
-    add("First name", "first_name");
-    add("Last name", "last_name");
     add("E-mail address", "email");
     add("Phone", "phone");
     add("Company", "company");
+    if (nameIn(values) === null) {
+      add("First name", "first_name");
+      add("Last name", "last_name");
+    }
+    facts.push(...accountFacts(page));
   }
   add("Plan", "plan.name");
   const [brand, digits] = ["payment_method.card_brand", "payment_method.card_last_four"].map((field) =>
@@ -187,9 +241,42 @@ function factsOf(page: ObjectPage, values: Values): [string, HtmlPart][] {
     ]);
   }
   add("Description", "description");
-  add("Created", "created_at");
+  const createdAt = values.get("created_at");
+  if (typeof createdAt === "string" && canonicalTimestamp(createdAt) !== null) {
+    facts.push(["Created", exactTime(new Date(createdAt), style.timeZone)]);
+  }
   add("Last changed", "updated_at");
   add("Deleted", "deleted_at");
+  return facts;
+}
+
+/** What a customer has paid, and the state of the newest subscription. */
+function accountFacts({ related, recognized }: ObjectPage): [string, HtmlPart][] {
+  const listOf = (name: string) => related.find((list) => list.name === name);
+  const [orders, subscriptions] = [listOf("orders"), listOf("subscriptions")];
+  const facts: [string, HtmlPart][] = [];
+  const paid = orders?.rows.filter(({ id }) => recognized.charges.get(id)?.tookMoney === true) ?? [];
+  if (paid.length > 0) {
+    const amounts = paid.map(({ amount, currency }) => ({
+      totalMinor: amount === null ? null : BigInt(amount),
+      currency,
+    }));
+    const of =
+      orders?.hasMore === true
+        ? `in the newest ${orders.rows.length} orders`
+        : `in ${counted(paid.length, "paid order")}`;
+    facts.push(["Charged", html`${sums(amounts)} <span class="hint">${of}, refunds not taken off</span>`]);
+  }
+  const [newest] = subscriptions?.rows ?? [];
+  if (newest !== undefined) {
+    const amount = newest.amount === null ? null : money(newest.amount, newest.currency);
+    facts.push([
+      "Subscription",
+      html`<a href="${objectPath("subscription", newest.id)}"
+        >${statusBadge("subscription", newest.status)} ${amount}</a
+      >`,
+    ]);
+  }
   return facts;
 }
 
@@ -208,7 +295,7 @@ function itemsOf(items: unknown): Html[] {
   });
 }
 
-function renderRelated({ object, related, chargebacks, style, fields }: ObjectPage): Html {
+function renderRelated({ object, related, recognized, chargebacks, style, fields }: ObjectPage): Html {
   const { resource, id } = object;
   const status = fields.find(({ field }) => field === "status")?.value;
   return html`${chargebacks.map((chargeback) => renderChargebackLine(chargeback, style.timeZone))}
@@ -217,11 +304,16 @@ function renderRelated({ object, related, chargebacks, style, fields }: ObjectPa
     ({ name, rows, hasMore }) =>
       html`<section>
         <h2>${name.charAt(0).toUpperCase() + name.slice(1)}</h2>
-        ${renderObjects(rows, {
-          caption: `The newest ${name}`,
-          empty: html`No ${name} are known.`,
-          timeZone: style.timeZone,
-        })}
+        ${
+          rows.length === 0
+            ? html`<p class="hint">No ${name} are known.</p>`
+            : renderObjects(rows, {
+                caption: `The newest ${name}`,
+                empty: html``,
+                recognized,
+                timeZone: style.timeZone,
+              })
+        }
         ${hasMore && html`<p><a href="${objectPath(resource, id)}/${name}">All its ${name}</a></p>`}
       </section>`,
   )}`;
@@ -278,6 +370,3 @@ export function renderChargeback(chargeback: StoredChargeback, timeZone: string)
     </p>
   </section>`;
 }
-
-/** The title of an object's page. */
-export const titleOf = (resource: string, name: string): string => `${nouns[resource] ?? resource} ${name}`;

@@ -23,6 +23,7 @@ import { objectPath } from "../../../app/dashboard/elements/values.ts";
 import { mostFailed } from "./failed-events-view.ts";
 import type { ObjectPage } from "./object-view.ts";
 import { pastOf, stopsOf } from "./past.ts";
+import { recognize } from "./recognized.ts";
 import type { EventsBySeq } from "./source.ts";
 import type { TimelineEntry, TimelineSection } from "./timeline-view.ts";
 import { nouns } from "./words.ts";
@@ -64,6 +65,9 @@ export async function readObjectPage(
   const path = objectPath(key.resource, key.id);
   const noun = (nouns[key.resource] ?? key.resource).toLowerCase();
   const related = at === null ? await relatedOf(db, key) : [];
+  const order = at === null && key.resource === "order" ? key.id : null;
+  const listed = related.flatMap(({ rows }) => rows);
+  const recognized = await recognize(db, listed, { showsPersons, order });
   const person = await personOf(db, fields, { key, showsPersons });
   const timeline = at === null ? await timelineOf(db, { object, winners, query, showsPersons }) : null;
   return {
@@ -71,6 +75,8 @@ export async function readObjectPage(
     fields,
     edited,
     person,
+    charge: order === null ? null : (recognized.charges.get(order) ?? null),
+    recognized,
     related,
     chargebacks: at === null ? await chargebacksOf(db, key, related, fields) : [],
     findings: (await findingsOfObject?.(db, key)) ?? [],

@@ -1,7 +1,7 @@
 import { eventOf } from "../../../core/mirror/blame/losses.ts";
 import type { KnownState } from "../../../core/mirror/blame/object-history.ts";
 import { type Html, html } from "../../../platform/html.ts";
-import { outside, time } from "../../../app/dashboard/elements/values.ts";
+import { outside, time, timeText } from "../../../app/dashboard/elements/values.ts";
 
 /** The inbox's data about events, by their numbers. */
 export type EventsBySeq = ReadonlyMap<number, { type: string | null; received_at: Date }>;
@@ -24,3 +24,10 @@ export function sourceOf({ cause }: Pick<KnownState, "cause">, events: EventsByS
 
 /** A time of the fixed form, to the second as people read it. */
 export const moment = (at: string, timeZone: string): Html => time(new Date(at), timeZone);
+
+/** A time with its seconds, by which charges are told apart. */
+export function exactTime(at: Date, timeZone: string): Html {
+  const seconds = String(at.getUTCSeconds()).padStart(2, "0");
+  const text = timeText(at, timeZone).replace(/\d\d:\d\d/, (minute) => `${minute}:${seconds}`);
+  return html`<time datetime="${at.toISOString()}" title="${at.toISOString()}">${text}</time>`;
+}
