@@ -23,6 +23,11 @@ const shell = "/usr/bin/chromium-headless-shell";
 export const headlessShellPath: string | null =
   process.env["CHROMIUM"] === undefined && existsSync(shell) ? shell : chromiumPath;
 
+const firefoxes = ["/usr/bin/firefox-esr", "/usr/bin/firefox"];
+
+/** Firefox as the machine has it; null where there is none: then its stories are left out, and Chromium's remain. */
+export const firefoxPath: string | null = firefoxes.find((place) => existsSync(place)) ?? null;
+
 /**
  * For `describe.skipIf(!chromiumAvailable)`. On CI it is true without a browser as well: there the suites have to fail,
  * not to vanish, since no other test covers a browser's handling of the pages.

@@ -1,6 +1,6 @@
-import { type Browser, type BrowserContextOptions, type Page, chromium } from "playwright-core";
+import { type Browser, type BrowserContextOptions, type Page, chromium, firefox } from "playwright-core";
 import { afterAll, beforeAll } from "vitest";
-import { chromiumPath, headlessShellPath } from "../../support/chromium.ts";
+import { chromiumPath, firefoxPath, headlessShellPath } from "../../support/chromium.ts";
 import { send } from "../dashboard-stand.ts";
 import { inPageFile } from "./in-page.ts";
 
@@ -32,9 +32,17 @@ export interface TestBrowser {
  * A real browser for the tests of a file. `keepsPages`: as a person's browser, it may show a page again that it kept;
  * otherwise each is loaded.
  */
-export function useBrowser({ keepsPages = false } = {}): TestBrowser {
+export function useBrowser({
+  keepsPages = false,
+  engine = "chromium",
+}: { keepsPages?: boolean; engine?: "chromium" | "firefox" } = {}): TestBrowser {
   let browser: Browser | undefined;
   beforeAll(async () => {
+    if (engine === "firefox") {
+      // The machine's own Firefox, by WebDriver BiDi.
+      browser = await firefox.launch({ channel: "moz-firefox", executablePath: firefoxPath ?? "firefox" });
+      return;
+    }
     browser = await chromium.launch({
       executablePath: (keepsPages ? chromiumPath : headlessShellPath) ?? "chromium",
       args: [
@@ -108,7 +116,7 @@ function watch(page: Page, url: string): string[] {
   page.on("requestfailed", (request) => {
     const reason = request.failure()?.errorText ?? "";
     // Whoever leaves a page ends what it was asking for.
-    if (reason !== "net::ERR_ABORTED") complaints.push(`failed: ${request.url()} ${reason}`);
+    if (!/^(net::ERR_ABORTED|NS_BINDING_ABORTED)$/.test(reason)) complaints.push(`failed: ${request.url()} ${reason}`);
   });
   return complaints;
 }
