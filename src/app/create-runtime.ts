@@ -12,6 +12,7 @@ import { systemRandom } from "../platform/random.ts";
 import { registerSecret } from "../platform/redaction.ts";
 import type { BackendLocation } from "../core/queue/backend.ts";
 import type { Answers, ServiceLocation } from "./answers.ts";
+import type { LiveScreen } from "./cli/live-screen.ts";
 import type { Config, LoadedConfig, Secrets } from "./config/config.ts";
 import type { Runtime, WorkingPart } from "./runtime.ts";
 
@@ -28,13 +29,14 @@ export interface RuntimeSettings {
   databaseUrl?: string;
   /** The machine's clock, where it is not to be the true one. */
   wallClock?: Clock;
+  live?: LiveScreen | null;
 }
 
 export function createRuntime(
   parts: readonly WorkingPart[],
   { config, secrets, settings }: LoadedConfig,
   log: Log,
-  { statementSilenceLimitMs, databaseUrl: givenUrl, wallClock = trueClock }: RuntimeSettings = {},
+  { statementSilenceLimitMs, databaseUrl: givenUrl, wallClock = trueClock, live = null }: RuntimeSettings = {},
 ): Runtime {
   const closers: (() => Promise<void>)[] = [];
   const pools = new Map<string, () => PoolUse>();
@@ -134,6 +136,7 @@ export function createRuntime(
     settings,
     log,
     wallClock,
+    live,
     serviceClock,
     random: systemRandom,
     databaseUrl,

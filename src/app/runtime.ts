@@ -10,6 +10,7 @@ import type { Log } from "../platform/log.ts";
 import type { PoolUse } from "../platform/postgres/pool.ts";
 import type { Random } from "../platform/random.ts";
 import type { Answers, ServiceLocation } from "./answers.ts";
+import type { LiveScreen } from "./cli/live-screen.ts";
 import type { CheckResult } from "./check-result.ts";
 import type { Config, LoadedConfig, Secrets } from "./config/config.ts";
 import type { PageGroup } from "./dashboard/page-group.ts";
@@ -25,6 +26,8 @@ export interface Runtime {
   /** Every setting, as people may see it. */
   readonly settings: LoadedConfig["settings"];
   readonly log: Log;
+  /** The terminal that shows what the process does; null where its output is read by a program. */
+  readonly live: LiveScreen | null;
   readonly wallClock: Clock;
   readonly serviceClock: ServiceClock;
   readonly random: Random;

@@ -332,7 +332,7 @@ describe("docker-compose.alerts.yml", () => {
     const { config, secrets } = loadConfig(environment, (path) => values[path.replace("/run/secrets/", "")] ?? "");
     expect(config.alerts.settingsFile).toBe("/etc/tallyhook/alerts.jsonc");
     const settings = loadAlertSettings(join(projectRoot, "alerts.example.jsonc"));
-    const channels = openAlertChannels({ config, secrets, wallClock }, settings);
+    const channels = openAlertChannels({ config, live: null, secrets, wallClock }, settings);
     expect([...channels.keys()]).toEqual(Object.keys(settings.channels));
   });
 });

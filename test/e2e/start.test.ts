@@ -82,6 +82,34 @@ describe("tallyhook start", () => {
     await expect(fetch(readyUrl)).rejects.toThrow();
   });
 
+  test("on a terminal it shows each event and change; a second start names the first; Ctrl-C ends it with its message", async () => {
+    const command = `stty cols 80; exec "${process.execPath}" "${inject("program")}" start`;
+    const terminal = spawn("script", ["-qec", command, "/dev/null"], {
+      cwd: dataDir,
+      env: { PATH: process.env["PATH"], ...environment, LOG_LEVEL: "info", NO_COLOR: "1" },
+      stdio: ["pipe", "pipe", "pipe"],
+    });
+    let output = "";
+    terminal.stdout.setEncoding("utf8").on("data", (text: string) => (output += text));
+    const closed = once(terminal, "close");
+    await eventually("it runs", () => output.includes("Stop with Ctrl-C"), { withinMs: 120_000 });
+    await fetch(`${sandboxUrl()}/traffic`, {
+      method: "POST",
+      headers: { "content-type": "application/json" },
+      body: JSON.stringify({ orders: 3, subscriptions: 0, days: 0.01 }),
+    });
+    await eventually("a change is shown", () => /\dZ {2}change {2}order \S+ +order\.paid/.test(output));
+    expect(output).toMatch(/\dZ {2}event {3}order \S+ +#\d+ applied/);
+    expect(output).not.toContain("\u001b");
+    const second = runTallyhook(["start"], environment);
+    expect(await second.exited, second.output()).toEqual({ code: 2, signal: null });
+    expect(second.output()).toMatch(/already running here: pid \d+, dashboard at http:\/\/127\.0\.0\.1:\d+\./);
+    terminal.stdin.write("\u0003");
+    await closed;
+    expect(output).toContain("Stopped. Nothing that was acknowledged is lost.");
+    expect(leftRunning()).toEqual([]);
+  });
+
   test("the sandbox outlives a start as the mirror does; after kill -9 the next start attaches to the database that went on", async () => {
     const first = await started();
     expect(first.output()).not.toContain('"past":true');

@@ -54,11 +54,13 @@ export function createContext(version: string, parts: readonly WorkingPart[]): C
       const { createRateLimitedWarnings, logConsole } = await import("../../platform/rate-limited-warnings.ts");
       const { createLog } = await import("../../platform/log.ts");
       const { createRuntime } = await import("../create-runtime.ts");
+      const isForPeople = options.logLevel === undefined && process.stdout.isTTY && used.config.logFormat === "auto";
+      const live = isForPeople ? (await import("./live-screen.ts")).createLiveScreen(process.stdout) : null;
       const log =
         options.logLevel === undefined
-          ? createLog({ level: used.config.logLevel, name })
+          ? createLog({ level: used.config.logLevel, name, ...(live === null ? {} : { destination: live }) })
           : createLog({ level: options.logLevel, name, destination: process.stderr });
-      const runtime = createRuntime(parts, used, log, options);
+      const runtime = createRuntime(parts, used, log, { ...options, live });
       const freeConsole =
         options.leavesConsole === true
           ? () => {}
@@ -71,6 +73,7 @@ export function createContext(version: string, parts: readonly WorkingPart[]): C
         await runtime.close();
         freeConsole();
         await new Promise<void>((resolve) => log.flush(() => resolve()));
+        live?.close();
       }
     },
   };

@@ -175,6 +175,7 @@ function configOf(values: Values) {
     /** Null: forwarding is off. */
     forward: { settingsFile: optionalPath(values.FORWARD_SETTINGS_FILE) },
     logLevel: values.LOG_LEVEL,
+    logFormat: values.LOG_FORMAT,
     /** Null: no spans. `endpoint` takes OTLP by HTTP; it has no /v1/traces. Its headers are `Secrets.tracingHeaders`. */
     tracing: tracingOf(values),
   };

@@ -330,6 +330,12 @@ const observation = {
       "have access.",
   ),
   LOG_LEVEL: setting(oneOf(logLevels), "info", "What is logged: this and what is more severe."),
+  LOG_FORMAT: setting(
+    oneOf(["auto", "json"]),
+    "auto",
+    "How it is logged. auto: on a terminal a line for people for each event, change, alert and run, elsewhere JSON; " +
+      "json: JSON everywhere.",
+  ),
   // By OpenTelemetry's own names. The SDK reads all others from the environment itself (docs/tracing.md).
   OTEL_EXPORTER_OTLP_ENDPOINT: optional(
     urlWithScheme(["http", "https"], "http://127.0.0.1:4318"),

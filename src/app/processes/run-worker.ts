@@ -3,6 +3,8 @@ import { type RunningWorker, defaultWorkerOptions, startWorker } from "../../cor
 import type { ScheduledTask } from "../../core/worker/scheduled-tasks.ts";
 import type { ProcessMetrics } from "../metrics/serve-metrics.ts";
 import { listenerOf, type Runtime, type WorkerRole } from "../runtime.ts";
+import type { CompletedEvent } from "../../core/inbox/claim.ts";
+import { showChanges } from "./show-changes.ts";
 import { accountProblem } from "../same-account.ts";
 
 /**
@@ -13,12 +15,14 @@ export async function runWorker(
   runtime: Runtime,
   { metrics, ...role }: WorkerRole & { metrics?: ProcessMetrics } = {},
 ): Promise<RunningWorker> {
-  const { config, log, random, wallClock: clock, serviceClock } = runtime;
+  const { config, live, log, random, wallClock: clock, serviceClock } = runtime;
   const parts = runtime.parts.filter(({ name }) => role.without?.includes(name) !== true);
   const [db, client] = [await runtime.db(), runtime.serviceClient(role.service)];
   const queue = await runtime.queue();
   const tasks: Record<string, ScheduledTask> = {};
   for (const part of parts) Object.assign(tasks, await part.tasks?.(runtime, role));
+  const shown = live === null ? null : await showChanges({ db, log, live });
+  if (shown !== null) runtime.onClose(() => shown.close());
   const worker = startWorker(
     {
       db,
@@ -34,6 +38,14 @@ export async function runWorker(
       isClockMovable: config.service.kind === "sandbox",
       missingGraceMs: role.missingGraceMs ?? config.reconcile.graceSeconds * 1_000,
       ...(metrics === undefined ? {} : { onApplied: metrics.observeApplied }),
+      ...(live === null
+        ? {}
+        : {
+            onEvents(events: readonly CompletedEvent[]) {
+              live.events(events);
+              shown?.committed();
+            },
+          }),
     },
     { ...defaultWorkerOptions, tasks },
   );

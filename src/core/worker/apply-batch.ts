@@ -49,6 +49,8 @@ export interface ApplyDeps {
   listener: Listener;
   /** Called after the commit with the time that newly applied events waited for it. */
   onApplied?: (lagsMs: readonly number[]) => void;
+  /** Called after the commit with what became of the events. */
+  onEvents?: (events: readonly CompletedEvent[]) => void;
   /** The service is a sandbox, whose clock anyone may move. An event's own time is then believed. */
   isClockMovable?: boolean;
   /** Limits of one transaction; `defaultWriterLimits` unless set. */
@@ -126,12 +128,14 @@ function applyClaimed<T>(
 ): Promise<T> {
   const trace = isTracing() ? traceBatch(deps) : null;
   let arrivals: readonly Date[] = [];
+  let settled: readonly CompletedEvent[] = [];
   const committed = deps.listener.tellWithin(deps.log, (tell) =>
     retryOnConflict(deps, () =>
       inTransaction(deps.db, (trx) =>
         work(trx, async ({ events }) => {
           const apply = async (): Promise<readonly CompletedEvent[]> => {
             const { completed } = await applyInTransaction(deps, tell, trx, events);
+            settled = completed;
             arrivals = events.flatMap(({ isReplay, receivedAt }) => (isReplay ? [] : receivedAt));
             for (const { seq, state, reason } of completed) {
               if (state === "dead") deps.log.error({ seq, reason }, "an event is dead");
@@ -147,6 +151,7 @@ function applyClaimed<T>(
     const nowMs = deps.clock.now().getTime();
     // Two clocks: one that is behind the database's must not make a wait negative.
     deps.onApplied?.(arrivals.map((at) => Math.max(0, nowMs - at.getTime())));
+    if (settled.length > 0) deps.onEvents?.(settled);
     return result;
   });
   return trace === null ? told : trace.until(told);

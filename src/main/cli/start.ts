@@ -7,6 +7,7 @@ import { ConfigurationError, UnreachableError, UsageError } from "../../platform
 import type { Config, LoadedConfig } from "../../app/config/config.ts";
 import { createProcessMetrics } from "../../app/metrics/serve-metrics.ts";
 import type { RunningSandbox } from "../../app/answers.ts";
+import { findRunning, noteRunning } from "./running-here.ts";
 import type { DashboardRole } from "../run-dashboard.ts";
 import { sandboxApiKey, serviceLocation } from "../../app/create-runtime.ts";
 import type { Runtime } from "../../app/runtime.ts";
@@ -34,13 +35,30 @@ export function registerStart(program: Command, context: CliContext): void {
       const stopped = untilSignal();
       await context.withRuntime("start", async (runtime) => {
         // A Ctrl-C during the start lets it complete, so that everything is closed in order.
-        const running = await startEverything(runtime, context.version);
+        const { dataDir } = loaded.config;
+        const running = await startEverything(runtime, context.version).catch((error: unknown) =>
+          refuseSecond(dataDir, error),
+        );
+        const forget = await noteRunning(dataDir, new URL(running.dashboardLink).origin);
         context.stdout.write(banner(loaded, running));
         await stopped;
         context.stdout.write("\nStopping …\n");
+        await forget();
       });
       context.stdout.write("Stopped. Nothing that was acknowledged is lost.\n");
     });
+}
+
+/** A second start fails at a port or a file that the first one holds: names the first one instead. */
+async function refuseSecond(dataDir: string, error: unknown): Promise<never> {
+  const other = error instanceof ConfigurationError ? await findRunning(dataDir) : null;
+  if (other === null) throw error;
+  const { pid, dashboard } = other;
+  throw new ConfigurationError(
+    `Tallyhook is already running here: pid ${pid}, dashboard at ${dashboard}. Stop it with Ctrl-C in its terminal, or ` +
+      `with "kill ${pid}". To run a second one beside it, set another TALLYHOOK_DATA_DIR and other ports.`,
+    { cause: error },
+  );
 }
 
 /**
@@ -137,9 +155,10 @@ function banner(
   const lines = [
     "",
     pc.bold("Tallyhook runs"),
-    `  webhooks   ${receiverUrl}/webhooks   (health: /healthz, /readyz)`,
     `  dashboard  ${dashboardLink}`,
-    `             (signs you in once; later: ${tallyhook("users link owner@localhost")})`,
+    "             it signs you in once; this makes another link:",
+    `             ${tallyhook("users link owner@localhost")}`,
+    `  webhooks   ${receiverUrl}/webhooks   (health: /healthz, /readyz)`,
     `  worker     in this process, queue on ${config.queueBackend === "redis" ? "Redis" : "PostgreSQL"}`,
     `  metrics    ${adminUrl}/metrics`,
     `  database   ${config.database === "embedded" ? `embedded PostgreSQL, ${where}` : where}`,
@@ -148,9 +167,7 @@ function banner(
   if (sandbox !== null) {
     lines.push(`  sandbox    ${sandbox.url}/v1   (key ${sandboxApiKey})`);
     if (config.database === "embedded") {
-      lines.push(
-        `  on disk    ${shortPath(config.dataDir)}: database and sandbox, kept until "${tallyhook("start --reset")}"`,
-      );
+      lines.push(`  on disk    ${shortPath(config.dataDir)}   (database and sandbox, kept)`);
     }
     lines.push(
       "",
@@ -161,6 +178,9 @@ function banner(
       `  ${tallyhook("events list")}`,
       `  ${tallyhook("report refunds")}`,
       `  ${tallyhook("reconcile")}`,
+      ...(config.database === "embedded"
+        ? ["Begin again with an empty database and sandbox:", `  ${tallyhook("start --reset")}`]
+        : []),
     );
   }
   return `${lines.join("\n")}\n\nStop with Ctrl-C.\n`;

@@ -71,7 +71,7 @@ export const openAlertChannels = (
 
 /** The dependencies of this deployment's channels. */
 export function alertChannelDeps(
-  { config, secrets, wallClock }: Pick<Runtime, "config" | "secrets" | "wallClock">,
+  { config, live, secrets, wallClock }: Pick<Runtime, "config" | "live" | "secrets" | "wallClock">,
   settings: AlertSettings,
 ): ChannelDeps {
   const { smtpUrl: url, alertSecrets } = secrets;
@@ -83,7 +83,7 @@ export function alertChannelDeps(
     smtp: url === null || from === null ? null : { url, from },
     scheme: signatureScheme(config.signature.scheme),
     runbooksUrl: config.runbooksUrl,
-    writeLine: (line) => void process.stdout.write(line),
+    writeLine: (line) => void (live ?? process.stdout).write(line),
   };
 }
 

@@ -68,6 +68,7 @@ const complete: Env = {
   FORWARD_SETTINGS_FILE: "/srv/forward.jsonc",
   ALERT_SLACK_URL: "https://hooks.slack.com/services/T0/B0/hunter2",
   LOG_LEVEL: "debug",
+  LOG_FORMAT: "json",
   OTEL_EXPORTER_OTLP_ENDPOINT: "http://collector:4318",
   OTEL_EXPORTER_OTLP_HEADERS: "authorization=Bearer%20hunter2-of-the-collector,x-tenant=shop",
   OTEL_SERVICE_NAME: "shop webhooks",
@@ -131,6 +132,7 @@ test("nothing set gives the embedded defaults and the sandbox", () => {
     alerts: { settingsFile: null },
     forward: { settingsFile: null },
     logLevel: "info",
+    logFormat: "auto",
     tracing: null,
   });
   expect(secrets.databaseUrl).toBeNull();
@@ -199,6 +201,7 @@ test("everything set is taken", () => {
     alerts: { settingsFile: "/srv/alerts.jsonc" },
     forward: { settingsFile: "/srv/forward.jsonc" },
     logLevel: "debug",
+    logFormat: "json",
     tracing: { endpoint: "http://collector:4318" },
   });
   expect(secrets.tracingHeaders).toBe(complete["OTEL_EXPORTER_OTLP_HEADERS"]);

@@ -66,6 +66,15 @@ export async function readChanges(db: Knex, { after, limit, ...filter }: FeedQue
   return { changes: rows.map(changeOf), position, hasMore: isFull };
 }
 
+/** How many changes there are with a number in `(after, until]`. One statement. */
+export async function countChanges(db: Knex, { after, until }: { after: number; until: number }): Promise<number> {
+  const [row] = await db("feed.changes")
+    .where("seq", ">", after)
+    .where("seq", "<=", until)
+    .count<{ n: string }[]>({ n: "*" });
+  return Number(row?.n ?? 0);
+}
+
 /** Reads the newest changes, in the order of their numbers; the position is that from which to read on. Two statements. */
 export async function readNewest(
   db: Knex,

@@ -36,6 +36,7 @@ export async function finishReconciliation(
     return isProved(totals, coverage);
   });
   const { kind, id, isInitialImport } = run;
+  log.info({ run: id, kind, complete, error }, complete ? "a run proved the mirror" : "a run ended incomplete");
   await listener.runEnded({ db, log }, { id, kind, isInitialImport, complete, error, ...totals });
   return {
     run: { ...run, state: complete ? "complete" : "incomplete" },
