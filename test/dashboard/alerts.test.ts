@@ -143,7 +143,7 @@ describe("an alert's page", () => {
     const id = await raised("a");
     const before = (await acts()).length;
     const seen = await textOf(`/alerts/${id}`);
-    expect(seen).toContain("Title of a");
+    expect(seen).toContain("<h1>Title of a</h1>");
     expect(seen).toContain('What to do: <bdi class="outside">Advice on a</bdi>');
     expect(seen).toContain("j…@e….com of a");
     expect(seen).toContain("raised");
@@ -152,7 +152,7 @@ describe("an alert's page", () => {
     expect(byOperator).toContain("Title of a");
     expect(byOperator).not.toContain("j…@e….com");
     const byViewer = await textOf(`/alerts/${id}`, "viewer");
-    expect(byViewer).toContain("handler_dead");
+    expect(byViewer).toContain(`<h1>Alert ${id}: handler_dead</h1>`);
     for (const hidden of ["Title of a", "Advice on a", "j…@e….com", "<button>Acknowledge"]) {
       expect(byViewer).not.toContain(hidden);
     }

@@ -8,7 +8,7 @@ import { type AlertDetails, type AlertRow, countUnresolved, findAlert, isAlert }
 import { recordAct } from "../../../app/people/audit.ts";
 import { type Html, html } from "../../../platform/html.ts";
 import { inTransaction } from "../../../platform/postgres/transactions.ts";
-import { counted } from "../../../platform/readable-text.ts";
+import { counted, oneLine } from "../../../platform/readable-text.ts";
 import { actRoute } from "../../../app/dashboard/act-route.ts";
 import type { PageGroup } from "../../../app/dashboard/page-group.ts";
 import { caseRoutes } from "../../../app/dashboard/elements/case-routes.ts";
@@ -17,7 +17,7 @@ import { severityState } from "../../../app/dashboard/elements/values.ts";
 import { listRoute } from "../../../app/dashboard/list-route.ts";
 import { type PageDeps, PageError, type Route } from "../../../app/dashboard/route.ts";
 import { renderAlert } from "./alert-view.ts";
-import { alertState, sightOf } from "./alert-words.ts";
+import { alertState, sightOf, titleOf } from "./alert-words.ts";
 import { renderAlerts, renderCounts } from "./list-view.ts";
 import { type AlertActDeps, silenceRoutes } from "./silence-routes.ts";
 import { alertsSummary } from "./summary.ts";
@@ -61,7 +61,7 @@ const routesOf = ({ runbooksUrl, deps }: AlertPages): readonly Route[] => [
       }
       return {
         kind: "page",
-        title: `Alert ${alert.id}`,
+        title: sight.texts ? oneLine(titleOf(alert), 200) : `Alert ${alert.id}: ${alert.rule}`,
         body: renderAlert({
           alert,
           caseView: await readCaseView(deps, request, { kind: "alert", id: alert.id }, alertPath),

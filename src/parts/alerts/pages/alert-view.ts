@@ -9,7 +9,7 @@ import { decidedOn } from "../../../app/dashboard/elements/decided-on.ts";
 import { money, outside, severityState, time } from "../../../app/dashboard/elements/values.ts";
 import { table } from "../../../app/dashboard/elements/table.ts";
 import { hiddenText } from "../../../app/dashboard/elements/personal.ts";
-import { alertState, fact, objectLinks, titleOf } from "./alert-words.ts";
+import { alertState, fact, objectLinks } from "./alert-words.ts";
 import { type MessagesView, renderMessages } from "./message-view.ts";
 import { renderSilences, silenceForm } from "./silence-view.ts";
 
@@ -45,7 +45,6 @@ function renderFacts({ alert, sight, timeZone, runbook }: AlertPage): Html {
   const advice = facts["advice"];
   return html`<section class="card">
     <div class="row">${severityState(alert.severity)} ${alertState(alert, timeZone)}</div>
-    <h2>${sight.texts ? outside(titleOf(alert), 500) : alert.rule}</h2>
     ${
       sight.texts &&
       typeof advice === "string" &&
@@ -53,8 +52,8 @@ function renderFacts({ alert, sight, timeZone, runbook }: AlertPage): Html {
       html`<p class="lead">What to do: ${outside(advice, 2_000)}</p>`
     }
     <dl class="facts">
-      ${fact("Rule", alert.rule)} ${fact("Runbook", runbookLink(alert.rule, runbook))}
-      ${fact("About", objectLinks(alert, { whole: true }))}
+      ${fact("Number", String(alert.id))} ${fact("Rule", alert.rule)}
+      ${fact("Runbook", runbookLink(alert.rule, runbook))} ${fact("About", objectLinks(alert, { whole: true }))}
       ${sight.texts && minor !== null && fact("Amount", money(minor, currency))} ${fact("Raised", at(alert.opened_at))}
       ${alert.updated_at > alert.opened_at && fact("Changed", at(alert.updated_at))}
       ${fact("Escalated", at(alert.escalated_at))}
