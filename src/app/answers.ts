@@ -1,6 +1,6 @@
 import type { Knex } from "knex";
 import type { ServiceClient } from "../core/client/service-client.ts";
-import type { Funnel } from "../core/mirror/dunning/funnel.ts";
+import type { Funnel, WeekOfDeclines } from "../core/mirror/dunning/funnel.ts";
 import type { DunningSettings } from "../core/mirror/dunning/stages.ts";
 import type { ObjectKey } from "../core/mirror/snapshot.ts";
 
@@ -37,6 +37,8 @@ export interface Answers {
   ): Promise<{ announced: number; received: number; inTime: number; missed: number }>;
   /** Outcomes of the renewals first declined in a month, such as `2026-11`. */
   funnelOfMonth?(db: Knex, question: { month: string; timeZone: string }): Promise<Funnel>;
+  /** Outcomes of the renewals first declined in the weeks from these Mondays on, such as `2026-11-16`. */
+  declinesByWeek?(db: Knex, question: { mondays: readonly string[]; timeZone: string }): Promise<WeekOfDeclines[]>;
   closedMonths?: ClosedMonths;
 
   // Alerts

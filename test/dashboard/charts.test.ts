@@ -2,6 +2,7 @@ import { describe, expect, test } from "vitest";
 import type { ColumnFigure, Figure } from "../../src/app/figures/figure.ts";
 import { ratioFigures } from "../../src/parts/browse/chargebacks/ratio-figure.ts";
 import { arrivalFigures } from "../../src/parts/browse/deliveries/arrivals.ts";
+import { lastMondays, weekFigures } from "../../src/parts/browse/dunning/weeks.ts";
 import { driftByNight, driftFigures } from "../../src/parts/reconcile/pages/drift-figure.ts";
 
 const columnsOf = (figure: Figure | undefined): ColumnFigure["columns"] =>
@@ -110,5 +111,29 @@ describe("drift by night", () => {
     expect(
       driftByNight([run(2, "01T01:00", [1, 0])], { now: new Date("2026-12-22T12:00:00Z"), timeZone: "UTC" }),
     ).toEqual([]);
+  });
+});
+
+describe("declined renewals by week", () => {
+  test("are drawn by what became of them, for the last twelve weeks of the zone", () => {
+    const mondays = lastMondays(new Date("2026-11-22T23:30:00Z"), "UTC");
+    expect([mondays.length, mondays[0], mondays.at(-1)]).toEqual([12, "2026-08-31", "2026-11-16"]);
+    expect(lastMondays(new Date("2026-11-22T23:30:00Z"), "Europe/Berlin").at(-1)).toBe("2026-11-23");
+    const [figure] = weekFigures(
+      mondays.map((monday, n) => ({
+        monday,
+        recovered: n === 0 ? 3 : 0,
+        inProgress: n === 11 ? 2 : 0,
+        lost: n === 0 ? 1 : 0,
+      })),
+    );
+    expect(valuesOf(figure).filter((value) => value !== "0+0+0")).toEqual(["3+0+1", "0+2+0"]);
+    expect(figure?.describes).toContain(
+      "6 renewals were first declined in 12 weeks: 3 recovered, 2 in progress, 1 lost",
+    );
+  });
+
+  test("are not drawn where there were none", () => {
+    expect(weekFigures([{ monday: "2026-11-16", recovered: 0, inProgress: 0, lost: 0 }])).toEqual([]);
   });
 });

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { readAudit } from "../../src/app/people/audit.ts";
 import { apply, sampleCustomer, sampleEntry, sampleOrder, sampleSubscription, shown } from "../mirror/samples.ts";
 import { useTestDatabase } from "../support/use-database.ts";
@@ -111,6 +111,17 @@ describe("the board", () => {
     expect(column(board, "last-retry")).toMatch(/LAST3 .*in 11 hours .*Write to the customer/);
     expect(column(board, "final")).toMatch(/50\.00 EUR Order FINAL4 .*none follows .*Collect another way, or cancel/);
     expect(column(board, "recovered")).toContain("0");
+  });
+
+  test("is followed by the declines of each week, by what became of them", async () => {
+    const { cookie } = await signedIn(database.db, ["viewer"]);
+    await vi.waitFor(
+      async () =>
+        expect(textOf(await page("/dunning", cookie))).toMatch(
+          /Renewals by the week of their first decline .* 4 renewals were first declined in 12 weeks: 0 recovered, 4 in progress, 0 lost/,
+        ),
+      { timeout: 10_000 },
+    );
   });
 
   test("names nobody to a viewer, neither there nor on a renewal's own page", async () => {

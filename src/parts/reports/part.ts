@@ -65,6 +65,8 @@ export const reports: Part = {
       (await import("./catalogue/delivery-statement/deliveries-between.ts")).deliveriesBetween(...args),
     funnelOfMonth: async (...args) =>
       (await import("./catalogue/dunning-funnel/funnel-of-month.ts")).funnelOfMonth(...args),
+    declinesByWeek: async (...args) =>
+      (await import("./catalogue/dunning-funnel/declines-by-week.ts")).declinesByWeek(...args),
     closedMonths: {
       verify: async (db) => (await import("./close/verify.ts")).verifyCloses(db),
       recompute: async (...args) => (await import("./close/recompute.ts")).recomputeClosedMonths(...args),

@@ -22,3 +22,12 @@ export interface Funnel {
   /** Drawings, with a description of each. */
   figures: Html | null;
 }
+
+/** Renewals that were first declined in a week, in all currencies, by what became of them. */
+export interface WeekOfDeclines {
+  /** `2026-11-16`. */
+  monday: string;
+  recovered: number;
+  inProgress: number;
+  lost: number;
+}

@@ -1,4 +1,5 @@
 import type { NearProgramme } from "../../../app/answers.ts";
+import type { Beside } from "../../../app/dashboard/elements/beside-page.ts";
 import type { Chargeback, OpenChargeback } from "../../../core/mirror/chargebacks.ts";
 import type { CustomerName } from "../../../core/mirror/customer-names.ts";
 import { type Case, untouched } from "../../../app/people/cases.ts";
@@ -14,8 +15,8 @@ import { patterns, renderFigures } from "../../../app/figures/svg-figures.ts";
 import { ratioFigures, standingOf } from "./ratio-figure.ts";
 import { table } from "../../../app/dashboard/elements/table.ts";
 
-/** Unknown: the database was too slow. Computing: they are being summed up for the next page. Null: without reports. */
-export type Ratios = readonly NearProgramme[] | "unknown" | "computing" | null;
+/** Null: without reports. */
+export type Ratios = Beside<readonly NearProgramme[]> | null;
 
 export interface ListPage {
   open: readonly Chargeback[];
@@ -157,7 +158,7 @@ function renderRatios(ratios: Ratios): Html | null {
       <a href="/chargebacks">Load the page again in a moment</a>
     </p>`;
   }
-  if (ratios === "unknown") {
+  if (ratios === "too slow") {
     return html`<p class="hint">
       Computing the distance to the card networks' thresholds takes longer than a page may:
       <code>${tallyhook("report network-monitor")}</code>

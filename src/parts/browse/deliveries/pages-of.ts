@@ -1,16 +1,12 @@
-import { setTimeout as sleep } from "node:timers/promises";
-import type { Knex } from "knex";
 import { type DeliveryTools, deliveryPages } from "./delivery-routes.ts";
-import type { StatementFound } from "./statement.ts";
+import type { Statement } from "./statement.ts";
+import { createBeside } from "../../../app/dashboard/elements/beside-page.ts";
 import type { PageGroup } from "../../../app/dashboard/page-group.ts";
-import { errorCode } from "../../../platform/postgres/errors.ts";
 import { listSecretOverviews } from "../../../core/receiver/list-secrets.ts";
 import type { Runtime } from "../../../app/runtime.ts";
 import { secretsContextOf } from "../../../app/secrets-context.ts";
 
-const keptMs = 10 * 60_000;
 const spanMs = 7 * 86_400_000;
-const statementTimedOut = "57014";
 
 /** The pages of deliveries. */
 export function deliveryPagesOf(runtime: Runtime): PageGroup {
@@ -20,32 +16,16 @@ export function deliveryPagesOf(runtime: Runtime): PageGroup {
   });
 }
 
-/** No page waits longer for the statement than this. */
-const waitsMs = 500;
-
-/** The delivery statement, which takes long on a large database: computed once in ten minutes, beside the pages. */
+/** The delivery statement, which takes long on a large database. */
 function keptStatement({ ask, config, log }: Runtime): DeliveryTools["statement"] {
   const { timeZone } = config;
   const read = ask.deliveriesBetween;
   if (read === undefined) return null;
-  let kept: { at: Date; found: Promise<StatementFound> } | null = null;
-
-  const compute = async (db: Knex, now: Date): Promise<StatementFound> => {
-    const from = new Date(now.getTime() - spanMs);
-    try {
+  const failed = "the delivery statement could not be computed";
+  const beside = createBeside<Statement>({ log, waitsMs: 500, failed });
+  return (db, now) =>
+    beside(now, async () => {
+      const from = new Date(now.getTime() - spanMs);
       return { from, until: now, ...(await read(db, { from, until: now, timeZone })) };
-    } catch (err) {
-      if (errorCode(err) !== statementTimedOut) {
-        log.warn({ err }, "the delivery statement could not be computed");
-      }
-      return "too slow";
-    }
-  };
-
-  return async (db, now) => {
-    if (kept === null || now.getTime() - kept.at.getTime() >= keptMs) {
-      kept = { at: now, found: compute(db, now) };
-    }
-    return Promise.race([kept.found, sleep(waitsMs, "computing" as const, { ref: false })]);
-  };
+    });
 }

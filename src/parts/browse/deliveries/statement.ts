@@ -1,5 +1,7 @@
+import type { Beside } from "../../../app/dashboard/elements/beside-page.ts";
+
 /** Events due from the service in a span of time, and their receipt. */
-interface Statement {
+export interface Statement {
   from: Date;
   until: Date;
   announced: number;
@@ -8,5 +10,4 @@ interface Statement {
   missed: number;
 }
 
-/** `too slow`: only the report can compute it. `computing`: a later load of the page has it. */
-export type StatementFound = Statement | "too slow" | "computing";
+export type StatementFound = Beside<Statement>;

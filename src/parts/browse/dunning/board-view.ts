@@ -30,7 +30,8 @@ export interface BoardPage {
   now: Date;
   wallNow: Date;
   timeZone: string;
-  funnel: Html | null;
+  /** What became of declines. */
+  outcomes: Html;
 }
 
 export const stageNames: Readonly<Record<DunningStage, string>> = {
@@ -49,7 +50,7 @@ export const visibleCards = (cards: readonly BoardCard[], filter: BoardFilter): 
   dunningStages.flatMap((stage) => cards.filter((card) => card.stage === stage).slice(0, cardsOf(filter)));
 
 export function renderBoard(page: BoardPage): Html {
-  const { cards, filter, query, isCut, funnel } = page;
+  const { cards, filter, query, isCut, outcomes } = page;
   const stages = filter.stage === null ? dunningStages : [filter.stage];
   return html`<p class="lead">
       Renewals of the last ${dunningDays} days whose charge was declined and that are neither paid nor given up. A
@@ -70,7 +71,7 @@ export function renderBoard(page: BoardPage): Html {
             )}
           </div>`
     }
-    ${funnel}`;
+    ${outcomes}`;
 }
 
 const noneYet = html`No renewals are in dunning. Try it on the sandbox:

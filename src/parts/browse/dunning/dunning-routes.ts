@@ -15,7 +15,9 @@ import { oneLine } from "../../../platform/readable-text.ts";
 import { localTimeIn } from "../../../platform/local-time.ts";
 import { cardOf, shownCards } from "./board.ts";
 import { boardFilters, renderBoard, renderFilters, visibleCards } from "./board-view.ts";
-import { renderFunnel } from "./funnel-view.ts";
+import { renderFunnel, renderWeeks } from "./funnel-view.ts";
+import { html } from "../../../platform/html.ts";
+import { patterns } from "../../../app/figures/svg-figures.ts";
 import { renderRenewal } from "./renewal-view.ts";
 import { type DunningParts, readCards, readRecovered, readUnpaid } from "./read-board.ts";
 import { dunningSummary } from "./summary.ts";
@@ -39,10 +41,11 @@ export function dunningPages(parts: DunningParts): PageGroup {
         const month = monthIn(query.get("month"), serviceClock.now(), timeZone);
         const readFunnel = async () => (await parts.funnel?.(db, month, timeZone)) ?? null;
         // Past figures are cached where they are slow; unpaid renewals are read each time.
-        const [unpaid, paid, funnel] = await Promise.all([
+        const [unpaid, paid, funnel, weeks] = await Promise.all([
           readUnpaid(deps),
           recovered(deps, "month", () => readRecovered(deps)),
           funnels(deps, month, readFunnel),
+          parts.weeks?.(db, serviceClock.now(), timeZone) ?? null,
         ]);
         const settings = await parts.settings();
         const { cards, isCut } = await readCards(deps, settings, [unpaid, paid.value]);
@@ -67,7 +70,8 @@ export function dunningPages(parts: DunningParts): PageGroup {
             wallNow,
             timeZone,
             ageMs: Math.max(paid.ageMs, funnel.ageMs),
-            funnel: funnel.value === null ? null : renderFunnel(funnel.value, month, query),
+            outcomes: html`${patterns}${weeks === null ? null : renderWeeks(weeks)}
+            ${funnel.value === null ? null : renderFunnel(funnel.value, month, query)}`,
           }),
           command: tallyhook("report past-due-aging"),
         };

@@ -1,4 +1,8 @@
-import type { CurrencyFunnel, Funnel } from "../../../core/mirror/dunning/funnel.ts";
+import type { Beside } from "../../../app/dashboard/elements/beside-page.ts";
+import { renderFigures } from "../../../app/figures/svg-figures.ts";
+import type { CurrencyFunnel, Funnel, WeekOfDeclines } from "../../../core/mirror/dunning/funnel.ts";
+import { tallyhook } from "../../../platform/command-line.ts";
+import { weekFigures } from "./weeks.ts";
 import { type Html, html } from "../../../platform/html.ts";
 import { filterForm } from "../../../app/dashboard/elements/filter-form.ts";
 import { money } from "../../../app/dashboard/elements/values.ts";
@@ -31,6 +35,31 @@ export function renderFunnel({ currencies, figures }: Funnel, month: string, que
       },
     )}
   </section>`;
+}
+
+/** The declines of the last weeks. */
+export function renderWeeks(weeks: Beside<WeekOfDeclines[]>): Html {
+  const frame = (body: Html): Html =>
+    html`<section>
+      <h2>Declines by week</h2>
+      ${body}
+    </section>`;
+  if (weeks === "computing") {
+    return frame(
+      html`<p class="hint">They are being summed up. <a href="/dunning">Load the page again in a moment</a></p>`,
+    );
+  }
+  if (weeks === "too slow") {
+    return frame(
+      html`<p class="hint">
+        Summing them up takes longer than a page may: <code>${tallyhook("report dunning-funnel")}</code>
+      </p>`,
+    );
+  }
+  const figures = weekFigures(weeks);
+  return frame(
+    renderFigures(figures, "weeks") ?? html`<p class="hint">No renewal was declined in ${weeks.length} weeks.</p>`,
+  );
 }
 
 const monthInput = { label: "Month of the first decline", unset: "2026-11", type: "month" } as const;

@@ -1,4 +1,5 @@
-import type { Funnel } from "../../../core/mirror/dunning/funnel.ts";
+import type { Beside } from "../../../app/dashboard/elements/beside-page.ts";
+import type { Funnel, WeekOfDeclines } from "../../../core/mirror/dunning/funnel.ts";
 import type { Knex } from "knex";
 import { type DeclinedRenewal, recoveredRenewals, unpaidRenewals } from "../../../core/mirror/dunning/renewals.ts";
 import type { DunningSettings } from "../../../core/mirror/dunning/stages.ts";
@@ -12,6 +13,8 @@ export interface DunningParts {
   settings(): Promise<DunningSettings>;
   /** Outcomes of the declines of a month, such as `2026-11`; absent without reports. */
   funnel?(db: Knex, month: string, timeZone: string): Promise<Funnel>;
+  /** Outcomes of the declines of the last weeks; absent without reports. */
+  weeks?(db: Knex, now: Date, timeZone: string): Promise<Beside<WeekOfDeclines[]>>;
 }
 
 /** The most renewals that the board reads; more is a fault beyond any board. */
