@@ -23,14 +23,14 @@ import { type WatchedPage, useBrowser } from "./use-browser.ts";
  * What people do with the dashboard from beginning to end, each with a browser of their own, by what they see: links,
  * buttons and fields. One goes on where the one before it ended, and the last finds who did all that.
  */
-describe.each([
-  { engine: "chromium", isHere: chromiumAvailable },
-  { engine: "firefox", isHere: firefoxPath !== null },
-] as const)("with the dashboard, in $engine", ({ engine, isHere }) => {
-  if (!isHere) {
-    test.skip("the browser is not installed", () => {});
-    return;
-  }
+describe.skipIf(!chromiumAvailable)("with the dashboard, in Chromium", () => {
+  stories("chromium");
+});
+describe.skipIf(firefoxPath === null)("with the dashboard, in Firefox", () => {
+  stories("firefox");
+});
+
+function stories(engine: "chromium" | "firefox"): void {
   const database = useFilledDatabase();
   const browser = useBrowser({ engine });
   let dashboard: DashboardStand;
@@ -353,4 +353,4 @@ describe.each([
       if (page !== null) await grace.follows(on, page);
     }
   });
-});
+}

@@ -17,8 +17,8 @@ document.addEventListener("click", (event) => {
 // Times as distances, by the server's clock, told anew every few seconds; the exact time is in the title. What lies
 // further away than a month stays a date.
 const tellAges = (() => {
-  const aheadMs = Date.parse(document.body.dataset.now ?? "") - Date.now();
-  if (Number.isNaN(aheadMs)) return () => {};
+  const beganMs = Date.parse(document.body.dataset.now ?? "") - performance.now();
+  if (Number.isNaN(beganMs)) return () => {};
   const units = [
     [86_400, "day"],
     [3_600, "hour"],
@@ -32,7 +32,7 @@ const tellAges = (() => {
   };
   const tell = () => {
     for (const time of document.querySelectorAll("time.ago")) {
-      const seconds = (Date.now() + aheadMs - Date.parse(time.dateTime)) / 1_000;
+      const seconds = (beganMs + performance.now() - Date.parse(time.dateTime)) / 1_000;
       const isNear = Math.abs(seconds) < 30 * 86_400;
       const text = !isNear ? time.title : seconds >= 0 ? `${distance(seconds)} ago` : `in ${distance(-seconds)}`;
       if (time.textContent !== text) time.textContent = text;

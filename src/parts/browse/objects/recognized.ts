@@ -14,7 +14,7 @@ export interface Recognized {
   names: ReadonlyMap<string, string>;
   /** By the order's id: those of the list, and what may be a double of one. */
   charges: ReadonlyMap<string, ListedCharge>;
-  /** Of each customer in the list the newest order, by the customer's id. */
+  /** The newest order of each customer in the list, by the customer's id. */
   newest: ReadonlyMap<string, string>;
 }
 
