@@ -16,6 +16,7 @@ import { codeBlocks } from "./code-blocks.ts";
 
 /** What runs the blocks of a language on a page; "here" are the tests below, "printed" is what a program prints. */
 const runBy: Readonly<Record<string, string>> = {
+  "README.md text": "test/main/live-screen.test.ts",
   "docs/data-model.md sql": "test/docs/cookbook.test.ts",
   "docs/deployment.md ini": "here",
   "docs/extend.md sql": "test/docs/extend.test.ts",

@@ -10,7 +10,7 @@ test("sandbox cards prints every test card with its number and what it does, as 
   const { out, error } = await runCommand(registerSandbox, ["sandbox", "cards"], { env: {} });
   expect(error).toBeNull();
   for (const [token, card] of cards) {
-    const line = out.split("\n").find((each) => each.includes(` ${token} `));
+    const line = out.split("\n").find((each) => each.split(/\s+/).includes(token));
     expect(line, token).toContain(card.number ?? "");
     expect(line, token).toContain(behaviourOf(card));
   }

@@ -298,7 +298,8 @@ describe("free text of 9,000 characters", () => {
        from pg_index i join pg_class t on t.oid = i.indrelid
        join pg_attribute a on a.attrelid = t.oid and a.attnum > 0 and a.atttypid = 'text'::regtype
        where t.relnamespace = 'mirror'::regnamespace
-         and pg_get_indexdef(i.indexrelid) ~ ('[( ]' || a.attname || '[,) ]')`,
+         -- An expression may cut by itself.
+         and regexp_replace(pg_get_indexdef(i.indexrelid), '"left"\\(COALESCE\\(\\w+, ''''::text\\), \\d+\\)', '', 'g') ~ ('[( ]' || a.attname || '[,) ]')`,
     );
     const indexedOf = (table: string) => rows.flatMap((row) => (row.table === table ? [row.column] : []));
     // Widest characters, which do not compress: what is not cut fits into no index.

@@ -1,6 +1,4 @@
 import type { Command } from "commander";
-import { ownersLink, runDashboard } from "../run-dashboard.ts";
-import { createProcessMetrics } from "../../app/metrics/serve-metrics.ts";
 import { migratedDatabase } from "../../app/schema.ts";
 import type { CliContext } from "../../app/cli/context.ts";
 import { untilSignal } from "../../app/cli/until-signal.ts";
@@ -12,6 +10,8 @@ export function registerPages(program: Command, context: CliContext): void {
     .action(async ({ signIn }: { signIn?: boolean }) => {
       await context.withRuntime("dashboard", async (runtime) => {
         const stopped = untilSignal();
+        const { createProcessMetrics } = await import("../../app/metrics/serve-metrics.ts");
+        const { ownersLink, runDashboard } = await import("../run-dashboard.ts");
         await migratedDatabase(runtime);
         const metrics = createProcessMetrics(runtime, {
           name: "dashboard",

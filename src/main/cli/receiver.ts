@@ -1,11 +1,8 @@
 import type { Command } from "commander";
 import type { CliContext } from "../../app/cli/context.ts";
 import { untilSignal } from "../../app/cli/until-signal.ts";
-import { createProcessMetrics } from "../../app/metrics/serve-metrics.ts";
-import { runReceiver } from "../../app/processes/run-receiver.ts";
 import type { Runtime } from "../../app/runtime.ts";
 import { migratedDatabase } from "../../app/schema.ts";
-import { runTracing } from "../../app/tracing.ts";
 
 /**
  * The receiver's statements (secrets, schema, counts of answers) take milliseconds. Storing events has a limit of its
@@ -17,6 +14,9 @@ export function registerReceiver(program: Command, context: CliContext): void {
   program.command("receiver").action(async () => {
     const run = async (runtime: Runtime): Promise<void> => {
       const stopped = untilSignal();
+      const { createProcessMetrics } = await import("../../app/metrics/serve-metrics.ts");
+      const { runReceiver } = await import("../../app/processes/run-receiver.ts");
+      const { runTracing } = await import("../../app/tracing.ts");
       await migratedDatabase(runtime);
       await runTracing(runtime);
       const metrics = createProcessMetrics(runtime, {

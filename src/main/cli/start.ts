@@ -5,19 +5,14 @@ import { tallyhook } from "../../platform/command-line.ts";
 import { removeAbandonedPostgres } from "../../platform/embedded/embedded-postgres.ts";
 import { ConfigurationError, UnreachableError, UsageError } from "../../platform/errors.ts";
 import type { Config, LoadedConfig } from "../../app/config/config.ts";
-import { createProcessMetrics } from "../../app/metrics/serve-metrics.ts";
 import type { RunningSandbox } from "../../app/answers.ts";
 import { findRunning, noteRunning } from "./running-here.ts";
 import type { DashboardRole } from "../run-dashboard.ts";
 import { sandboxApiKey, serviceLocation } from "../../app/create-runtime.ts";
 import type { Runtime } from "../../app/runtime.ts";
-import { runTracing } from "../../app/tracing.ts";
 import { assertCanAsk, confirm } from "../../app/cli/confirm.ts";
 import type { CliContext } from "../../app/cli/context.ts";
-import { migrateAll } from "../../app/processes/migrate-all.ts";
-import { runReceiver } from "../../app/processes/run-receiver.ts";
 import { untilSignal } from "../../app/cli/until-signal.ts";
-import { runWorker } from "../../app/processes/run-worker.ts";
 
 interface StartOptions {
   reset?: boolean;
@@ -33,10 +28,12 @@ export function registerStart(program: Command, context: CliContext): void {
       const loaded = context.loaded();
       if (options.reset === true) await reset(context, loaded.config, options.yes === true);
       const stopped = untilSignal();
+      // While PostgreSQL starts in a process of its own.
+      const code = loadCode();
       await context.withRuntime("start", async (runtime) => {
         // A Ctrl-C during the start lets it complete, so that everything is closed in order.
         const { dataDir } = loaded.config;
-        const running = await startEverything(runtime, context.version).catch((error: unknown) =>
+        const running = await startEverything(runtime, await code, context.version).catch((error: unknown) =>
           refuseSecond(dataDir, error),
         );
         const forget = await noteRunning(dataDir, new URL(running.dashboardLink).origin);
@@ -102,9 +99,26 @@ interface Running {
   sandbox: Pick<RunningSandbox, "url" | "isNew"> | null;
 }
 
+async function loadCode() {
+  const [migrating, tracing, metrics, worker, receiver, dashboard] = await Promise.all([
+    import("../../app/processes/migrate-all.ts"),
+    import("../../app/tracing.ts"),
+    import("../../app/metrics/serve-metrics.ts"),
+    import("../../app/processes/run-worker.ts"),
+    import("../../app/processes/run-receiver.ts"),
+    import("../run-dashboard.ts"),
+  ]);
+  return { ...migrating, ...tracing, ...metrics, ...worker, ...receiver, ...dashboard };
+}
+
+type Code = Awaited<ReturnType<typeof loadCode>>;
+
 /** The worker is first: every reader of changes or webhooks has a place before the receiver is ready. */
-async function startEverything(runtime: Runtime, version: string): Promise<Running> {
+async function startEverything(runtime: Runtime, code: Code, version: string): Promise<Running> {
   const { config, secrets } = runtime;
+  const { migrateAll, runTracing, createProcessMetrics, runWorker, runReceiver } = code;
+  const startDashboard = async (role: DashboardRole): Promise<string> =>
+    code.ownersLink(runtime, (await code.runDashboard(runtime, role)).url);
   await migrateAll(runtime);
   await runTracing(runtime);
   const metrics = createProcessMetrics(runtime, { name: "start", version });
@@ -113,7 +127,7 @@ async function startEverything(runtime: Runtime, version: string): Promise<Runni
     const receiver = await runReceiver(runtime, { metrics });
     return {
       receiverUrl: receiver.url,
-      dashboardLink: await startDashboard(runtime, { onAnswered: metrics.observeRequest }),
+      dashboardLink: await startDashboard({ onAnswered: metrics.observeRequest }),
       adminUrl: (await metrics.serve(worker)).url,
       databaseUrl: await runtime.databaseUrl(),
       sandbox: null,
@@ -131,7 +145,7 @@ async function startEverything(runtime: Runtime, version: string): Promise<Runni
   });
   return {
     receiverUrl: receiver.url,
-    dashboardLink: await startDashboard(runtime, {
+    dashboardLink: await startDashboard({
       service,
       onAnswered: metrics.observeRequest,
     }),
@@ -139,11 +153,6 @@ async function startEverything(runtime: Runtime, version: string): Promise<Runni
     databaseUrl: await runtime.databaseUrl(),
     sandbox,
   };
-}
-
-async function startDashboard(runtime: Runtime, role: DashboardRole): Promise<string> {
-  const { ownersLink, runDashboard } = await import("../run-dashboard.ts");
-  return ownersLink(runtime, (await runDashboard(runtime, role)).url);
 }
 
 function banner(

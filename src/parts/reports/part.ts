@@ -49,7 +49,7 @@ export const reports: Part = {
   },
   commands: [
     {
-      lists: { "report [options] [name]": 'print, save or mail a finance report; "report list" explains each' },
+      lists: { "report [options] [name] [month]": 'print, save or mail a finance report; "report list" explains each' },
       load: async () => (await import("./cli/report.ts")).registerReport,
     },
     {
