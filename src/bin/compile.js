@@ -48,7 +48,7 @@ const compilerText = () =>
     .map((path) => `${changedMsOf(path)}\n`)
     .join("");
 
-/** Of a file that is not there: 0. In whole milliseconds, since `utimes` cannot set every part of one. */
+/** When a file was changed, in whole milliseconds, since `utimes` cannot set every part of one; 0 if it is missing. */
 const changedMsOf = (path) => Math.floor((statSync(path, { throwIfNoEntry: false })?.mtimeMs ?? 0) + 0.01);
 
 const isSource = /\.(m?)ts$/;

@@ -19,7 +19,7 @@ export interface Shell {
   now: Date;
   /** The pages in the order in which they are named at the side of each. */
   places: readonly Place[];
-  /** What is open at them. */
+  /** The number of open matters of each page. */
   counts: OpenCounts;
   /** Null: nothing can be searched. */
   search: Search | null;

@@ -33,12 +33,15 @@ export function createOpenCounts(deps: PageDeps, groups: readonly PageGroup[]): 
   let known: { counts: OpenCounts; atMs: number } | null = null;
   let reading: Promise<void> | null = null;
   let isOutdated = true;
+  let isClosed = false;
 
   async function read(): Promise<void> {
     const counts = new Map<Place, OpenCount>();
     const atMs = deps.clock.now().getTime();
     isOutdated = false;
     for (const { place, summary } of groups) {
+      // Without a database each would take until its time limit.
+      if (isClosed) return;
       if (place === null || summary === undefined) continue;
       try {
         const { count, tone } = await summary.read(deps);
@@ -71,6 +74,7 @@ export function createOpenCounts(deps: PageDeps, groups: readonly PageGroup[]): 
     },
     expire: () => (isOutdated = true),
     async close() {
+      isClosed = true;
       await reading;
     },
   };

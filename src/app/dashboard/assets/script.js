@@ -14,8 +14,8 @@ document.addEventListener("click", (event) => {
   );
 });
 
-// Times as distances, by the server's clock, told anew every few seconds; the exact time is in the title. What lies
-// further away than a month stays a date.
+// Shows times as distances by the server's clock and renews them every few seconds; the title has the exact time. A time
+// more than a month away stays a date.
 const tellAges = (() => {
   const beganMs = Date.parse(document.body.dataset.now ?? "") - performance.now();
   if (Number.isNaN(beganMs)) return () => {};

@@ -69,7 +69,7 @@ const found = (rows: readonly ListedObject[], by: SearchedBy | null = null): Fou
   isCut: false,
 });
 
-/** What is named exactly comes first, and where it is found, nobody is searched by name. Each statement is bounded. */
+/** Exact ids and numbers come first; where one matches, no person is searched by name. Each statement is bounded. */
 export async function search(db: Knex, wanted: SearchText, options: SearchOptions): Promise<Found> {
   const { text, typed, is } = wanted;
   const { mayFindPersons, after, limit } = options;
